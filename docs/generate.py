@@ -25,6 +25,7 @@ import nugget_eval.reading  # noqa: F401  # registers its reader
 from lm_eval.addresses.backends import ADVICE
 from lm_eval.addresses.names import NAMES
 from lm_eval.cli import build_parser
+from lm_eval.cli.catalog import ListedTask, listed_tasks
 from lm_eval.config.fields import process_field
 from lm_eval.data.files import READERS as FILE_TYPES
 from lm_eval.data.files import SUFFIXES
@@ -43,6 +44,7 @@ from lm_eval.models.gguf import GgufLM
 from lm_eval.models.huggingface import HFLM
 from lm_eval.registry import METRICS, MODELS, READERS
 from lm_eval.tasks.config import CONFIG_KEYS
+from lm_eval.tasks.index import TaskNames, task_roots
 from nugget_eval.cli.commands import build_parser as build_nugget_parser
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -812,6 +814,41 @@ def backend_advice() -> str:
     return table(("`--model`", "Use instead"), rows)
 
 
+HUB = "https://huggingface.co/datasets"
+
+
+def library_tables() -> str:
+    """The benchmarks of the library, a table for each folder."""
+    (library,) = task_roots(None)
+    listed = listed_tasks(TaskNames([library]), library)
+    parts = []
+    for folder in dict.fromkeys(one.folder for one in listed):
+        rows = [_library_row(one) for one in listed if one.folder == folder]
+        tasks = sum(len(one.members) or 1 for one in listed if one.folder == folder)
+        heading = f"### {folder.capitalize()}\n\n{len(rows)} names, {tasks:,} tasks.\n\n"
+        headings = ("Name", "What it asks", "Docs", "Language", "Asked as", "Licence", "Convention")
+        parts.append(heading + table(headings, rows))
+    return "\n".join(parts)
+
+
+def _library_row(one: ListedTask) -> tuple[str, ...]:
+    metadata = yaml.safe_load(Path(one.path).read_text(encoding="utf-8")).get("metadata") or {}
+    members = f" ({len(one.members)})" if one.members else ""
+    spoken = one.languages
+    data = f" [data]({HUB}/{one.facts.dataset})" if "/" in one.facts.dataset else ""
+    paper = str(metadata.get("paper") or "")
+    linked = f" [paper](https://arxiv.org/abs/{paper})" if paper[:4].isdecimal() else ""
+    return (
+        f"`{one.name}`{members}",
+        cell(one.facts.summary or "–") + data + linked,
+        "–" if one.docs is None else f"{one.docs:,}",
+        f"{len(spoken)} languages" if len(spoken) > 1 else cell("".join(spoken) or "–"),
+        code(one.asked_as) if one.asked_as else "–",
+        cell(one.facts.licence or "–") + (", gated" if one.facts.is_gated else ""),
+        cell(metadata.get("convention") or "–"),
+    )
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "tree": partial(tree_of, "lm_eval"),
     "judge-tree": partial(tree_of, "nugget_eval"),
@@ -829,6 +866,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "gguf-arguments": gguf_arguments,
     "golden-examples": golden_examples,
     "hf-arguments": hf_arguments,
+    "library": library_tables,
     "metrics-table": metrics_table,
     "models-table": models_table,
     "reader-examples": reader_examples,

@@ -85,7 +85,9 @@ def shown(place: Workplace, *words: str) -> list[str]:
     return [json.loads(line)["name"] for line in ls(place, *words, "--json").out.splitlines()]
 
 
-def test_the_list(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the library had nothing in it."""
     from lm_eval.cli import catalog
 
     def only_ours(names: Any, library: Path) -> list[Any]:
@@ -93,6 +95,10 @@ def test_the_list(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
 
     everything = catalog.listed_tasks
     monkeypatch.setattr(catalog, "listed_tasks", only_ours)
+
+
+@pytest.mark.usefixtures("alone")
+def test_the_list(place: Workplace) -> None:
     done = ls(place)
     assert done.out.startswith(LIST), done.out
     assert "3 names, 5 tasks. One in full: lm-eval ls tasks NAME." in done.out
@@ -103,6 +109,7 @@ def test_the_library_comes_first(place: Workplace) -> None:
     assert lines.index("demo") < lines.index("tasks/") < lines.index("tasks/more/")
 
 
+@pytest.mark.usefixtures("alone")
 def test_what_narrows_it(place: Workplace) -> None:
     assert shown(place, "--tag", "Arithmetic") == ["sums"]
     assert shown(place, "--search", "pub") == ["quiz"]
@@ -116,6 +123,7 @@ def test_what_narrows_it(place: Workplace) -> None:
     assert "sums" in near.out
 
 
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -140,6 +148,7 @@ def test_only_tasks_have_such_lists(place: Workplace) -> None:
         assert "that is for `lm-eval ls tasks`" in done.err
 
 
+@pytest.mark.usefixtures("alone")
 def test_json_has_everything(place: Workplace) -> None:
     lines = ls(place, "--search", "pub", "--json").out.splitlines()
     (quiz,) = map(json.loads, lines)
@@ -192,6 +201,7 @@ def test_all_about_one(place: Workplace) -> None:
     assert "owner/quiz (fra_Latn)" in one
 
 
+@pytest.mark.usefixtures("alone")
 def test_all_about_others(place: Workplace) -> None:
     place.write(
         "tasks/both.yaml", "group: both\ntask: [sums, quiz]\nmetadata: {summary: All, n: 7}\n"
@@ -216,6 +226,7 @@ def test_a_run_names_those_near_too(place: Workplace) -> None:
     assert "Search with `lm-eval ls tasks --search quiz_fr_Latn`" in done.err
 
 
+@pytest.mark.usefixtures("alone")
 def test_a_changed_file_is_listed_as_it_is_now(place: Workplace) -> None:
     assert "Adding two numbers" in ls(place).out
     metadata = {"summary": "Adding three", "n": "many", "language": ["en", "de"]}

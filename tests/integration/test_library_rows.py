@@ -1,0 +1,116 @@
+"""The library: every benchmark renders from its invented rows under every format that fits it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from lm_eval.data.columns import expected_columns
+from lm_eval.run.plan import RunOptions
+from lm_eval.run.prepare import load_metrics, prepare
+from lm_eval.tasks.groups import Group
+from lm_eval.tasks.index import IndexedFile, index_folder
+from lm_eval.tasks.loader import TaskManager
+from lm_eval.tasks.task import ConfigurableTask
+from tests.support.paths import SOURCE
+
+LIBRARY = SOURCE / "lm_eval" / "tasks" / "library"
+WITHOUT_ROWS: frozenset[str] = frozenset()
+"""Files of tasks on the hub that have no ``sample_rows`` yet. It may only shrink."""
+NEEDED = ("version", "summary", "licence", "language", "convention")
+WITHOUT_FACTS: frozenset[tuple[str, str]] = frozenset()
+"""Files, and what of ``NEEDED`` their metadata do not say yet. It may only shrink."""
+
+
+def files() -> Iterator[IndexedFile]:
+    found, problems = index_folder(LIBRARY)
+    assert not problems, problems
+    for file in found:
+        if file.kind is not None and "/demo/" not in file.path:
+            yield file
+
+
+FILES = [*files()]
+by_file = pytest.mark.parametrize("file", FILES, ids=[Path(file.path).stem for file in FILES])
+of_tasks = pytest.mark.parametrize(
+    "file",
+    [file for file in FILES if file.kind != "group"],
+    ids=[Path(file.path).stem for file in FILES if file.kind != "group"],
+)
+pytestmark = pytest.mark.filterwarnings("ignore::lm_eval.errors.LmEvalWarning")
+
+
+@cache
+def manager() -> TaskManager:
+    return TaskManager(run_code=False, sample_rows="always")
+
+
+def keys_of(file: IndexedFile) -> dict[str, Any]:
+    loaded = yaml.safe_load(Path(file.path).read_text(encoding="utf-8"))
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def place_of(file: IndexedFile) -> str:
+    return Path(file.path).relative_to(LIBRARY).as_posix()
+
+
+def check(task: ConfigurableTask) -> None:
+    """Every row can be asked, with as many examples as the task wants."""
+    load_metrics(task)
+    prepared = prepare(task, RunOptions())
+    assert prepared.num_docs == len(task.eval_docs), prepared.skipped.by_reason()
+    assert task.uses_sample_rows
+
+
+@by_file
+def test_every_task_renders_as_it_is_asked(file: IndexedFile) -> None:
+    if place_of(file) in WITHOUT_ROWS:
+        pytest.skip("no sample_rows yet")
+    for task in manager().load([file.name])["tasks"].values():
+        check(task)
+
+
+@of_tasks
+def test_every_format_that_fits_renders(file: IndexedFile) -> None:
+    if place_of(file) in WITHOUT_ROWS:
+        pytest.skip("no sample_rows yet")
+    first = file.members[0] if file.members else file.name
+    tasks = manager().load([f"{first}@*"])["tasks"]
+    assert tasks
+    for task in tasks.values():
+        check(task)
+
+
+@of_tasks
+def test_rows_have_the_columns_that_the_task_expects(file: IndexedFile) -> None:
+    assert (keys_of(file).get("sample_rows") is None) == (place_of(file) in WITHOUT_ROWS)
+    if place_of(file) in WITHOUT_ROWS:
+        pytest.skip("no sample_rows yet")
+    first = file.members[0] if file.members else file.name
+    config = manager().config(first)
+    assert config.columns, "columns: name those that the fields read, so that a change is noticed"
+    (task,) = manager().load([first])["tasks"].values()
+    assert {*expected_columns(config.columns)} <= {*task.eval_docs[0]}
+    assert 1 < len(task.eval_docs) < 20
+
+
+@by_file
+def test_metadata_say_what_lists_show(file: IndexedFile) -> None:
+    metadata = keys_of(file).get("metadata") or {}
+    needed = ("summary",) if file.kind == "group" else NEEDED
+    for key in needed:
+        assert (metadata.get(key) is None) == ((place_of(file), key) in WITHOUT_FACTS), key
+    assert len(str(metadata["summary"])) <= 90
+
+
+def test_names_are_those_of_files_or_said() -> None:
+    """A suite or family can be shown by name alone."""
+    for file in FILES:
+        read = manager().read(file.name)
+        assert isinstance(read, Group) == (file.kind in ("group", "family"))
