@@ -53,7 +53,7 @@ def test_ls_alone_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     [
         ("list", "even_a", "inner"),
         ("list_groups", "even ", "even_a "),
-        ("list_tags", "numbers", "x"),
+        ("list_tags", "numbers", "inner"),
     ],
 )
 def test_tasks_list(folder: Path, word: str, shown: str, hidden: str) -> None:

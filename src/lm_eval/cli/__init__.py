@@ -2,8 +2,8 @@
 
 Imports nothing heavy, so that ``--help`` is instant.
 
-Read in this order: diff, ls, program, lab_commands, compare, power, reread, run, preview, sweep,
-validate, fetch.
+Read in this order: diff, catalog, card, ls, program, lab_commands, compare, power, reread, run,
+preview, sweep, validate, fetch.
 """
 
 from __future__ import annotations

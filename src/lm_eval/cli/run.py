@@ -6,7 +6,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lm_eval import evaluator
 from lm_eval.answers.ask import allowed_failures
@@ -50,8 +50,14 @@ def run(args: argparse.Namespace) -> int:
     if len(names) == 1 and names[0] in LISTINGS:
         from lm_eval.cli.ls import ls
 
-        args.what = LISTINGS[names[0]]
-        return ls(args)
+        nothing: dict[str, Any] = {
+            "names": [],
+            "search": None,
+            "tag": None,
+            "language": None,
+            "json": False,
+        }
+        return ls(argparse.Namespace(**{**nothing, **vars(args), "what": LISTINGS[names[0]]}))
     if not names:
         raise UsageError(
             "No tasks. Name some: `lm-eval run --tasks demo_mcq@*`; `lm-eval ls tasks` lists them."

@@ -139,10 +139,10 @@ class _Reader:
         if kind != "family":
             name, row = (str(keys[kind]), facts_of(keys).row()) if kind else ("", ())
             return _Known(stamp, includes, kind, name, tags, fact_row=row)
-        from lm_eval.tasks.families import Family
+        from lm_eval.tasks.families import Family, filled
 
         family = Family.from_mapping(keys, source=path)
-        row = facts_of(keys, family.members.values()).row()
+        row = facts_of(keys, family.members.values(), filled).row()
         names = tuple(family.members)
         return _Known(stamp, includes, kind, family.name, tags, names, family.areas, row)
 

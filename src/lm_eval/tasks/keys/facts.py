@@ -7,7 +7,7 @@ which the index keeps ``row()``. Nothing here is a setting: a file that says not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -63,22 +63,35 @@ class TaskFacts:
         return replace(self, counts=(count,), languages=(language,), total=None)
 
 
-def facts_of(keys: Mapping[str, Any], members: Iterable[Mapping[str, Any]] = ()) -> TaskFacts:
-    """The facts of a file; ``members`` are the values of each task of a family."""
+Fill = Callable[[str, Any, Mapping[str, Any]], Any]
+"""Key, what a file says there, and values → that with the values in it."""
+
+
+def facts_of(
+    keys: Mapping[str, Any], members: Iterable[Mapping[str, Any]] = (), fill: Fill | None = None
+) -> TaskFacts:
+    """The facts of a file; ``members`` are the values of each task of a family, ``fill`` uses them."""
     written = keys.get("metadata")
     metadata = written if isinstance(written, Mapping) else {}
     each = [*members] or [{}]
+
+    def said_of_all(value: Any) -> str:
+        said = dict.fromkeys(_text(_value(value, values, fill)) for values in each[:2])
+        return next(iter(said)) if len(said) == 1 else ""
+
     return TaskFacts(
-        summary=_said_of_all(metadata.get("summary"), each),
+        summary=said_of_all(metadata.get("summary")),
         kind=_kind(keys),
         format=_format(keys),
         shots=_count(keys.get("num_fewshot")) or 0,
-        licence=_said_of_all(metadata.get("licence", metadata.get("license")), each),
+        licence=said_of_all(metadata.get("licence", metadata.get("license"))),
         is_gated=bool(metadata.get("gated")),
-        dataset=_said_of_all(keys.get("dataset_path"), each),
-        counts=_shared([_count(_value(metadata.get("n"), values)) for values in each]),
+        dataset=said_of_all(keys.get("dataset_path")),
+        counts=_shared([_count(_value(metadata.get("n"), values, fill)) for values in each]),
         total=_count(metadata.get("total")),
-        languages=_shared([_language(metadata.get("language"), values) for values in each]),
+        languages=_shared(
+            [_language(_value(metadata.get("language"), values, fill)) for values in each]
+        ),
     )
 
 
@@ -111,27 +124,19 @@ def _shared(values: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(values[:1] if all(value == values[0] for value in values) else values)
 
 
-def _said_of_all(value: Any, each: Sequence[Mapping[str, Any]]) -> str:
-    filled = dict.fromkeys(_text(_value(value, values)) for values in each[:2])
-    return next(iter(filled)) if len(filled) == 1 else ""
-
-
-def _language(value: Any, values: Mapping[str, Any]) -> str:
-    filled = _value(value, values)
-    several = filled if isinstance(filled, list) else [filled]
+def _language(said: Any) -> str:
+    several = said if isinstance(said, list) else [said]
     return ", ".join(_text(one) for one in several if one is not None)
 
 
-def _value(value: Any, values: Mapping[str, Any]) -> Any:
+def _value(value: Any, values: Mapping[str, Any], fill: Fill | None) -> Any:
     """What a file says, with a family's values in it; without Jinja where one name is all there is."""
     if not values or not isinstance(value, str) or "{" not in value:
         return value
     plain = _PLAIN.fullmatch(value.strip())
     if plain is not None:
         return values.get(plain[1])
-    from lm_eval.tasks.families import filled
-
-    return filled("metadata", value, values)
+    return value if fill is None else fill("metadata", value, values)
 
 
 def _text(value: Any) -> str:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lm_eval.tasks.families import filled
 from lm_eval.tasks.keys.facts import TaskFacts, facts_of
 
 VALUES = [{"language": "de", "size": 3}, {"language": "fr", "size": "4"}]
@@ -47,7 +48,7 @@ def test_the_default_format(formats: Any, name: str) -> None:
 
 def test_a_family_says_it_of_each_task_or_of_all() -> None:
     metadata = {"n": "{{ size }}", "language": "{{ language | upper }}", "licence": "MIT"}
-    facts = facts_of({"metadata": metadata}, VALUES)
+    facts = facts_of({"metadata": metadata}, VALUES, filled)
     assert facts.docs(2) == 7
     assert facts.languages == ("DE", "FR")
     assert facts.of_member(1).docs(1) == 4
