@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from lm_eval.data.columns import expected_columns
+from lm_eval.errors import MissingExtraError
 from lm_eval.run.plan import RunOptions
 from lm_eval.run.prepare import load_metrics, prepare
 from lm_eval.tasks.groups import Group
@@ -62,7 +63,10 @@ def place_of(file: IndexedFile) -> str:
 
 def check(task: ConfigurableTask) -> None:
     """Every row can be asked, with as many examples as the task wants."""
-    load_metrics(task)
+    try:
+        load_metrics(task)
+    except MissingExtraError as missing:
+        pytest.skip(f"{missing.install} is needed")
     prepared = prepare(task, RunOptions())
     assert prepared.num_docs == len(task.eval_docs), prepared.skipped.by_reason()
     assert task.uses_sample_rows
@@ -81,6 +85,8 @@ def test_every_format_that_fits_renders(file: IndexedFile) -> None:
     if place_of(file) in WITHOUT_ROWS:
         pytest.skip("no sample_rows yet")
     first = file.members[0] if file.members else file.name
+    if manager().config(first).formats is None:
+        pytest.skip("asked without a format")
     tasks = manager().load([f"{first}@*"])["tasks"]
     assert tasks
     for task in tasks.values():
@@ -106,7 +112,7 @@ def test_metadata_say_what_lists_show(file: IndexedFile) -> None:
     needed = ("summary",) if file.kind == "group" else NEEDED
     for key in needed:
         assert (metadata.get(key) is None) == ((place_of(file), key) in WITHOUT_FACTS), key
-    assert len(str(metadata["summary"])) <= 90
+    assert len(str(metadata["summary"])) <= 110
 
 
 def test_names_are_those_of_files_or_said() -> None:

@@ -12,7 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from lm_eval.cli.catalog import ListedTask, list_width, listed_tasks
-from lm_eval.errors import LmEvalError, LmEvalWarning, UnknownTaskError, listing
+from lm_eval.errors import (
+    FormatError,
+    LmEvalError,
+    LmEvalWarning,
+    UnknownTaskError,
+    UsageError,
+    listing,
+)
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.index import Entry, task_roots
@@ -154,6 +161,8 @@ def _fitting(config: TaskConfig, manager: TaskManager) -> str:
         try:
             tasks = manager.load([f"{config.task}@*"])["tasks"].values()
             names = [str(task.format_name) for task in tasks]
+        except (FormatError, UsageError):
+            names = []
         except LmEvalError:
             pass  # no rows: what its fields allow
     return listing([name for name in names if name != own], 40)

@@ -440,6 +440,7 @@ def test_no_code_runs_unless_allowed(folder: Path, write: Write) -> None:
         task.ask(0)
 
 
+@pytest.mark.filterwarnings("ignore::lm_eval.errors.LmEvalWarning")
 def test_library_tasks_load() -> None:
     tasks = TaskManager(sample_rows="always")
     assert tasks.names("task")
