@@ -204,13 +204,14 @@ def test_all_about_one(place: Workplace) -> None:
 @pytest.mark.usefixtures("alone")
 def test_all_about_others(place: Workplace) -> None:
     place.write(
-        "tasks/both.yaml", "group: both\ntask: [sums, quiz]\nmetadata: {summary: All, n: 7}\n"
+        "tasks/both.yaml", "group: both\ntask: [sums@boxed, quiz]\nmetadata: {summary: All, n: 7}\n"
     )
     both = ls(place, "both").out
     assert "both: All" in both
     assert "  size        4 tasks, 7 docs" in both
     assert "asked as" not in both
-    assert "  tasks       sums, quiz_fra_Latn, quiz_Italian, quiz_de" in both
+    assert "  tasks       sums@boxed, quiz_fra_Latn, quiz_Italian, quiz_de" in both
+    assert "The first prompt of sums@boxed (invented rows)" in both
     assert "both" in shown(place, "--search", "all")
     tag = ls(place, "arithmetic", "plain").out
     assert "The first prompt of sums (invented rows)" in tag

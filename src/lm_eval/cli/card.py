@@ -56,7 +56,8 @@ def print_card(name: str, include_path: Sequence[str] | None) -> None:
         )
         print(f"  {label:<{_LABEL}}{filled[len(indent) :]}")
     if config is not None:
-        _print_prompt(config, manager)
+        is_suite = entry.kind == "group" and entry.family is None
+        _print_prompt(name if is_suite else str(config.task), manager)
     print(f"\nTry:  lm-eval preview {visible(str(config.task if config else name))}@FORMAT")
     print(f"      lm-eval run --tasks {visible(name)} --limit 20")
 
@@ -185,20 +186,20 @@ def _stated(metadata: Mapping[str, Any], line: ListedTask | None) -> Iterator[tu
             yield visible(str(key), _LABEL - 1), visible(str(value))
 
 
-def _print_prompt(config: TaskConfig, manager: TaskManager) -> None:
+def _print_prompt(name: str, manager: TaskManager) -> None:
+    """The prompt of the first doc of a task, or of a suite's first task as the suite asks it."""
     from lm_eval.orders.requests import build_ordered
     from lm_eval.reports.samples import prompt_lines
     from lm_eval.requests import PromptOptions
 
-    name = str(config.task)
     try:
-        (task,) = manager.load([name])["tasks"].values()
+        task = next(iter(manager.load([name])["tasks"].values()))
         (doc,) = build_ordered(task, [0], PromptOptions())
     except LmEvalError as error:
         print(f"\nNo prompt can be shown: {visible(str(error))}")
         return
     rows = " (invented rows)" if task.uses_sample_rows else ""
-    print(f"\nThe first prompt of {visible(name)}{rows}:")
+    print(f"\nThe first prompt of {visible(task.name)}{rows}:")
     print("\n".join(prompt_lines(doc.context)))
     asked = doc.asked
     if asked.continuations:
