@@ -46,7 +46,12 @@ PAGES = {
     )
 }
 SKIPS = {
-    "README.md": ["installs packages", "needs the weights, takes minutes", "installs packages"],
+    "README.md": [
+        "installs packages",
+        "needs the weights, takes minutes",
+        "installs packages",
+        "needs a network",
+    ],
     "docs/api-models.md": ["installs packages", "needs a server or a key"],
     "docs/backends.md": ["needs a server"],
     "docs/data.md": ["needs a network"] * 3,

@@ -2,8 +2,8 @@
 
 Imports nothing heavy, so that ``--help`` is instant.
 
-Read in this order: diff, catalog, card, ls, program, lab_commands, compare, power, reread, run,
-preview, sweep, validate, fetch.
+Read in this order: diff, catalog, card, ls, program, lab_commands, compare, power, reread, gates,
+run, preview, sweep, validate, fetch.
 """
 
 from __future__ import annotations
@@ -184,6 +184,10 @@ _RUN = {
     "--table screen|full|markdown": "how scores are shown: on one screen with what they mean, as a "
     "table of every metric and warning, or as EleutherAI's harness prints them (default: screen)",
     "--write_out -w": "print the first prompt of each task",
+    "--require CONDITION …": "scores that the run must reach, such as 'mmlu@mcqa:acc>=0.6', "
+    "'mmlu@mcqa:acc.low>=0.55' (the lower end of its interval) or 'gsm8k@cot:read>=0.95'; the exit code "
+    "is 3 where one does not hold",
+    "--junit FILE": "write the conditions of --require as a JUnit file",
 }
 _HARNESS = {
     "--cache_requests [true|refresh|delete|false]": "accepted; requests are rebuilt each time, which "

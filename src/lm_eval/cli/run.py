@@ -32,6 +32,7 @@ from lm_eval.text.secrets import hiding, known_secrets, redacted_text
 from lm_eval.text.terminal import console, print_line, print_written, visible
 
 if TYPE_CHECKING:
+    from lm_eval.cli.gates import Requirement
     from lm_eval.orders.permutation import Permutation
 
 LISTINGS = {
@@ -64,12 +65,17 @@ def run(args: argparse.Namespace) -> int:
         )
     check_output(args)
     asked = run_of(args)
+    wanted = _requirements(args)
     if leaves_the_run():
         return 0
     with hiding(asked.model_args, asked.options.prompt.gen_kwargs):
         tasks, groups = evaluator.load_tasks(names, task_manager(args, asked))
 
         def show(prepared: Sequence[Prepared]) -> None:
+            if wanted:
+                from lm_eval.cli.gates import check_known
+
+                check_known(wanted, prepared, groups)
             if args.show_config:
                 show_config(prepared)
             if args.write_out:
@@ -81,7 +87,39 @@ def run(args: argparse.Namespace) -> int:
         outcome = evaluator.execute(asked, tasks, groups, on_prepared=show)
         # The files are written by now: a closed pipe must not cost the results.
         _print_outcome(outcome, asked, args)
-    return 0
+    return _gate(outcome, wanted, args) if wanted else 0
+
+
+def _requirements(args: argparse.Namespace) -> list[Requirement]:
+    """The conditions of ``--require``; ``--junit`` without any is an error."""
+    if not args.require:
+        if args.junit:
+            raise UsageError(
+                "--junit writes the conditions of --require, and there are none. Add some, such as "
+                "--require 'demo_mcq@mcqa:acc>=0.5'."
+            )
+        return []
+    from lm_eval.cli.gates import requirements
+
+    if args.predict_only:
+        raise UsageError(
+            "--require needs scores, and --predict_only makes none. Remove one of them."
+        )
+    return requirements(args.require)
+
+
+def _gate(outcome: Outcome, wanted: Sequence[Requirement], args: argparse.Namespace) -> int:
+    """Print which conditions hold; the exit code says whether all of them do."""
+    from lm_eval.cli.gates import FAILED, checked, write_junit
+
+    results = checked(wanted, outcome)
+    print_line("")
+    for one in results:
+        print_line(one.line())
+    if args.junit:
+        seconds = outcome.info.end_time - outcome.info.start_time
+        print_written(write_junit(args.junit, results, seconds=seconds))
+    return 0 if all(one.holds for one in results) else FAILED
 
 
 def leaves_the_run() -> bool:
