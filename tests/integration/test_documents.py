@@ -67,6 +67,8 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     """Run the command line in this process; what it printed."""
 
     def run(*arguments: str) -> str:
+        if arguments[0] == "run":  # every result with its whole name
+            arguments = (*arguments, "--table", "full")
         code = main([*arguments, "--include_path", str(tmp_path)])
         printed = capsys.readouterr()
         assert code == 0, printed.err
@@ -372,7 +374,7 @@ def test_multi_format_task(
     write("rows.jsonl", [FRANCE])
     write("my_task.yaml", completed(block("004_10"), FRANCE))
     for command in commands("004_11"):
-        assert main([*command, "--include_path", str(tmp_path)]) == 0
+        assert main([*command, "--table", "full", "--include_path", str(tmp_path)]) == 0
         assert command[2] in capsys.readouterr().out
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -95,9 +95,11 @@ def test_old_runs_give_the_same_numbers(name: str) -> None:
 def assert_same(now: Any, before: Any, where: str = "") -> None:
     """The same names and numbers under the same keys.
 
-    New keys and metrics may be beside them, and sentences may be put in other words.
+    New keys and metrics may be beside them, and sentences may be put in other words. Intervals have a
+    place of their own since (``intervals``), so that every score of a result has its standard error.
     """
     if isinstance(before, dict):
+        before = {key: value for key, value in before.items() if "_ci95," not in key}
         assert before.keys() <= now.keys(), where
         for key in before:
             assert_same(now[key], before[key], f"{where}/{key}")
@@ -130,6 +132,10 @@ def test_the_same_command_writes_the_same_today(folder: str, flags: list[str]) -
     call("lm-eval", "run", *flags, "--model", "dummy", "--output_path", "now")
     before, now = results(f"runs/{folder}"), results("now")
     assert set(before) <= set(now)
+    for name, scores in before["results"].items():
+        for key, ends in scores.items():
+            if "_ci95," in key:
+                assert now["intervals"][name][key.replace("_ci95,", ",")] == pytest.approx(ends)
     for key in ("results", "configs", "formats", "fingerprints", "n-samples", "task_hashes"):
         assert_same(now[key], before[key], key)
     assert now["samples_files"].keys() == before["samples_files"].keys()

@@ -254,8 +254,12 @@ class LM:
         lacking = [n for n in lacking if n not in model_args]
         if lacking:
             example = ",".join(f"{n}=…" for n in lacking)
+            hints = [
+                did_you_mean(argument, lacking) for argument in model_args if argument not in valid
+            ]
             raise UsageError(
-                f"Model {name!r} needs {listing(lacking)}. Give it as --model_args {example}."
+                f"Model {name!r} needs {listing(lacking)}.{''.join(hints)} Give it as --model_args "
+                f"{example}."
             )
         for argument, value in model_args.items():
             if _is_switch(parameters.get(argument)) and value not in (None, True, False):

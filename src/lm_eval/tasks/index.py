@@ -300,6 +300,8 @@ class Entry:
     """The family that a name belongs to; it is the name of the group of all its tasks."""
     also: str | None = None
     """Another file of the same folder that defines this name."""
+    replaces: str | None = None
+    """The file of the library whose task or group this one takes the place of."""
 
     def defined_twice(self) -> ConfigError:
         """The error for a name that two files define."""
@@ -351,13 +353,16 @@ class TaskNames:
                 self.entries[tag] = Entry(tag, "tag", members=tuple(both))
 
     def _add(self, entry: Entry, root: Path) -> None:
-        """Note what one file defines. Of two files with one name, neither is chosen.
+        """Note what one file defines. Of two files with one name, neither is chosen; but what a user
+        brings takes the place of what the library has.
 
         With ``parity`` the harness's rules hold: the first of a root, and of two roots the later.
         """
         known = self.entries.get(entry.name)
         if known is None or known.kind == "tag" or known.path == entry.path:
             self.entries[entry.name] = entry
+        elif _in_library(known.path) and not _in_library(entry.path):
+            self.entries[entry.name] = replace(entry, replaces=known.path)
         elif not self._parity:
             self.entries[entry.name] = replace(known, also=entry.path)
             self.problems.append(self.entries[entry.name].defined_twice())
@@ -369,6 +374,14 @@ class TaskNames:
                 stacklevel=2,
             )
             self.entries[entry.name] = entry
+
+
+LIBRARY = Path(__file__).parent / "library"
+"""The benchmarks that come with the package."""
+
+
+def _in_library(path: str | None) -> bool:
+    return path is not None and Path(path).is_relative_to(LIBRARY)
 
 
 def task_roots(
@@ -383,8 +396,7 @@ def task_roots(
                 f"{did_you_mean(Path(path).name, _folders_beside(Path(path)))} "
                 "Give a folder with task files."
             )
-    library = Path(__file__).parent / "library"
-    return [*([library] if include_defaults else []), *map(Path, paths)]
+    return [*([LIBRARY] if include_defaults else []), *map(Path, paths)]
 
 
 def split_selector(selector: str) -> tuple[str, str | None]:
