@@ -327,7 +327,7 @@ def test_the_quick_start(folders: dict[str, Path], tmp_path: Path, name: str) ->
     command = f"run --tasks t@{name} --model hf --model_args pretrained={folders['gpt2']}"
     done = work.cli(*command.split(), "--include_path", ".", "--output_path", str(work.output))
     assert done.code == 0, done.err
-    assert f"t@{name}" in done.out
+    assert f"\n{name} " in done.out
     results = work.results()
     assert results["results"][f"t@{name}"]
     assert len(work.samples(f"t@{name}")) == 4

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lm_eval.models.base import LM
+from lm_eval.models.base import LM, Capabilities
 from lm_eval.models.loading import model_class, opened_model
 from lm_eval.reports.table import Forecast
 from lm_eval.requests import Request
@@ -78,6 +78,8 @@ class _NotLoaded(LM):
     """Replaces a model that is not loaded: it can do what its class says, and guesses tokens."""
 
     def __init__(self, backend: type[LM], model_args: Mapping[str, Any]) -> None:
-        self.capabilities = backend.capabilities
+        known = backend.capabilities  # of some classes only an instance knows: then it may chat
+        is_known = isinstance(known, Capabilities)
+        self.capabilities = known if is_known else Capabilities(chat_template=True)
         limit = model_args.get("max_gen_toks")
         self.max_gen_toks = limit if isinstance(limit, int) else None

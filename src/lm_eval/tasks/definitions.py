@@ -10,7 +10,6 @@ import copy
 import inspect
 import re
 import shlex
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,7 +24,6 @@ from lm_eval.errors import (
     FieldError,
     HelperError,
     LmEvalError,
-    LmEvalWarning,
     UnknownFormatError,
     UnknownTaskError,
     UsageError,
@@ -175,12 +173,6 @@ class Definitions:
         entry = self.index.get(name)
         if entry is not None and entry.also is not None:
             raise entry.defined_twice()
-        if entry is not None and entry.replaces is not None:
-            warnings.warn(
-                f"{name!r} is that of {entry.path}, in place of the library's.",
-                LmEvalWarning,
-                stacklevel=2,
-            )
         return entry
 
     def _unknown(self, name: str) -> UnknownTaskError:

@@ -300,8 +300,6 @@ class Entry:
     """The family that a name belongs to; it is the name of the group of all its tasks."""
     also: str | None = None
     """Another file of the same folder that defines this name."""
-    replaces: str | None = None
-    """The file of the library whose task or group this one takes the place of."""
 
     def defined_twice(self) -> ConfigError:
         """The error for a name that two files define."""
@@ -359,10 +357,9 @@ class TaskNames:
         With ``parity`` the harness's rules hold: the first of a root, and of two roots the later.
         """
         known = self.entries.get(entry.name)
-        if known is None or known.kind == "tag" or known.path == entry.path:
+        is_own = known is not None and _in_library(known.path) and not _in_library(entry.path)
+        if known is None or known.kind == "tag" or known.path == entry.path or is_own:
             self.entries[entry.name] = entry
-        elif _in_library(known.path) and not _in_library(entry.path):
-            self.entries[entry.name] = replace(entry, replaces=known.path)
         elif not self._parity:
             self.entries[entry.name] = replace(known, also=entry.path)
             self.problems.append(self.entries[entry.name].defined_twice())

@@ -69,10 +69,11 @@ class HFFacts(HFMethods, ABC):
                 f"device={self._unused_device} was not used: device_map and parallelize say where a "
                 "model goes, and one that is loaded already stays where it is."
             )
-        if self._unused_dtype not in (None, str(self.model.dtype).removeprefix("torch.")):
+        precision = str(getattr(self.model, "dtype", "not known")).removeprefix("torch.")
+        if self._unused_dtype not in (None, precision):
             notes.append(
                 f"dtype={self._unused_dtype} was not used: a model that is loaded already stays in "
-                f"its precision, {str(self.model.dtype).removeprefix('torch.')}."
+                f"its precision, {precision}."
             )
         if self._called:
             notes.append(
