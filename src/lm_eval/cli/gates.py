@@ -59,7 +59,7 @@ class Requirement:
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckedRequirement:
     """A condition and what the run gave; None where it has no such number."""
 
     requirement: Requirement
@@ -126,9 +126,9 @@ def _check_metric(one: Requirement, prepared: Prepared) -> None:
         )
 
 
-def checked(wanted: Sequence[Requirement], outcome: Outcome) -> list[Checked]:
+def checked(wanted: Sequence[Requirement], outcome: Outcome) -> list[CheckedRequirement]:
     """Each condition with what the run gave."""
-    return [Checked(one, _value(one, outcome)) for one in wanted]
+    return [CheckedRequirement(one, _value(one, outcome)) for one in wanted]
 
 
 def _value(one: Requirement, outcome: Outcome) -> float | None:
@@ -144,7 +144,7 @@ def _value(one: Requirement, outcome: Outcome) -> float | None:
     return None
 
 
-def write_junit(path: str, results: Sequence[Checked], *, seconds: float) -> Path:
+def write_junit(path: str, results: Sequence[CheckedRequirement], *, seconds: float) -> Path:
     """The conditions as the test cases of a JUnit file."""
     from xml.etree import ElementTree
 

@@ -83,7 +83,7 @@ class _Known:
 
 def index_folder(root: Path) -> tuple[list[IndexedFile], list[LmEvalError]]:
     """Every task file below ``root`` in sorted order, and the errors of those that cannot be read."""
-    reader = _Reader(_load(root))
+    reader = _FileReader(_load(root))
     files: list[IndexedFile] = []
     problems: list[LmEvalError] = []
     with warnings.catch_warnings():
@@ -101,7 +101,7 @@ def index_folder(root: Path) -> tuple[list[IndexedFile], list[LmEvalError]]:
     return files, problems
 
 
-class _Reader:
+class _FileReader:
     """Reads files that are new or changed, and each included file once."""
 
     def __init__(self, remembered: Mapping[str, _Known]) -> None:

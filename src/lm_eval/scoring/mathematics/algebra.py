@@ -12,7 +12,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from lm_eval.scoring.mathematics.parse import Node
+from lm_eval.scoring.mathematics.parse import Term
 
 MOST_TERMS = 300
 MOST_BITS = 20_000
@@ -296,7 +296,7 @@ def _symbolic_power(base: Quotient, exponent: Quotient) -> Quotient:
 # Trees
 
 
-def value_of(node: Node) -> Quotient:
+def value_of(node: Term) -> Quotient:
     """The quotient of a formula; ``AlgebraError`` where it is not one number or term."""
     value: Quotient = _VALUES.get(node.kind, _no_value)(*node.parts)
     return value
@@ -306,7 +306,7 @@ def _no_value(*_: Any) -> Quotient:
     raise AlgebraError("not a number")
 
 
-def _called(name: str, arguments: tuple[Node, ...]) -> Quotient:
+def _called(name: str, arguments: tuple[Term, ...]) -> Quotient:
     values = [value_of(argument) for argument in arguments]
     numbers = [value.rational for value in values]
     if name == "exp":
@@ -353,7 +353,7 @@ def _logarithm(name: str, values: list[Quotient]) -> Quotient:
     return total
 
 
-def _factorial(node: Node) -> Quotient:
+def _factorial(node: Term) -> Quotient:
     value = value_of(node)
     number = value.rational
     if number is not None and number.denominator == 1 and 0 <= number <= MOST_FACTORIAL:

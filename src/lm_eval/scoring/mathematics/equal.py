@@ -25,11 +25,11 @@ from lm_eval.scoring.mathematics.notation import (
     bare_answer,
     uniform,
 )
-from lm_eval.scoring.mathematics.parse import Node, number, parse
+from lm_eval.scoring.mathematics.parse import Term, number, parse
 from lm_eval.scoring.metrics import Metric
 from lm_eval.scoring.overlap import OfGolds
 
-Compare = Callable[[Node, Node], bool]
+Compare = Callable[[Term, Term], bool]
 
 
 def math_equal(answer: str, gold: str, *, sympy: bool = False) -> bool:
@@ -61,7 +61,7 @@ class _Written:
     """As a text, without what does not matter in one; empty where it has a unit."""
     unit: str
     is_percent: bool
-    tree: Node | None
+    tree: Term | None
     """None for what is not a formula."""
 
 
@@ -114,7 +114,7 @@ def _written(answer: str) -> _Written:
     return _Written(text, form, unit if tree else "", is_percent, tree)
 
 
-def _tree(text: str) -> Node | None:
+def _tree(text: str) -> Term | None:
     try:
         return parse(text)
     except (NotationError, RecursionError, ValueError, ZeroDivisionError):
@@ -159,14 +159,14 @@ def _unit_form(words: str) -> str:
 # Parts
 
 
-def _equal_scalars(left: Node, right: Node) -> bool:
+def _equal_scalars(left: Term, right: Term) -> bool:
     try:
         return value_of(left).equals(value_of(right))
     except (AlgebraError, RecursionError, ZeroDivisionError, OverflowError):
         return False
 
 
-def _equal_or_proved(left: Node, right: Node) -> bool:
+def _equal_or_proved(left: Term, right: Term) -> bool:
     from lm_eval.scoring.mathematics.symbolic import equal_by_sympy
 
     return _equal_scalars(left, right) or equal_by_sympy(left, right)
@@ -182,7 +182,7 @@ def _equal_percent(ours: _Written, theirs: _Written) -> bool:
         return False
 
 
-def _scalar(tree: Node | None) -> Quotient:
+def _scalar(tree: Term | None) -> Quotient:
     if tree is None:
         raise AlgebraError("not a number")
     return value_of(_solved(tree))
@@ -194,7 +194,7 @@ class _Comparison:
     def __init__(self, scalars: Compare) -> None:
         self.scalars = scalars
 
-    def same(self, left: Node, right: Node) -> bool:
+    def same(self, left: Term, right: Term) -> bool:
         left, right = _opened(left), _opened(right)
         if "relation" in (left.kind, right.kind):
             return self.same_relations(left, right)
@@ -207,7 +207,7 @@ class _Comparison:
             return False
         return self.scalars(left, right)
 
-    def same_groups(self, left: Node, right: Node) -> bool:
+    def same_groups(self, left: Term, right: Term) -> bool:
         if "matrix" in (left.kind, right.kind):
             return left.kind == right.kind and self.same_matrices(left, right)
         ours, theirs = _items(left), _items(right)
@@ -222,7 +222,7 @@ class _Comparison:
             return False
         return self.in_any_order(ours, theirs)
 
-    def same_matrices(self, left: Node, right: Node) -> bool:
+    def same_matrices(self, left: Term, right: Term) -> bool:
         (is_determinant, rows), (is_other, others) = left.parts, right.parts
         return (
             is_determinant == is_other
@@ -230,10 +230,10 @@ class _Comparison:
             and all(map(self.in_order, rows, others))
         )
 
-    def in_order(self, left: Sequence[Node], right: Sequence[Node]) -> bool:
+    def in_order(self, left: Sequence[Term], right: Sequence[Term]) -> bool:
         return len(left) == len(right) and all(map(self.same, left, right))
 
-    def in_any_order(self, left: Sequence[Node], right: Sequence[Node]) -> bool:
+    def in_any_order(self, left: Sequence[Term], right: Sequence[Term]) -> bool:
         waiting = list(right)
         for node in left:
             place = next((at for at, other in enumerate(waiting) if self.same(node, other)), None)
@@ -242,14 +242,14 @@ class _Comparison:
             del waiting[place]
         return not waiting
 
-    def same_digits(self, left: Node, right: Node) -> bool:
+    def same_digits(self, left: Term, right: Term) -> bool:
         """``1011_2`` and ``1011``: a base that only one of them names does not count."""
         if left.kind == right.kind:
             return left.parts == right.parts
         based, other = (left, right) if left.kind == "based" else (right, left)
         return self.scalars(number(int(based.parts[0])), other)
 
-    def same_relations(self, left: Node, right: Node) -> bool:
+    def same_relations(self, left: Term, right: Term) -> bool:
         if left.kind == right.kind:
             return self.same_equations(left, right) or self.same_signs(left, right)
         relation, other = (left, right) if left.kind == "relation" else (right, left)
@@ -258,7 +258,7 @@ class _Comparison:
             solved = _interval(relation)
         return solved.kind != "relation" and self.same(solved, other)
 
-    def same_equations(self, left: Node, right: Node) -> bool:
+    def same_equations(self, left: Term, right: Term) -> bool:
         """Equations that differ by a factor: ``y = 2x + 1`` and ``2x - y = -1``."""
         try:
             ours, theirs = (_difference(node) for node in (left, right))
@@ -266,7 +266,7 @@ class _Comparison:
         except (AlgebraError, RecursionError, ZeroDivisionError, OverflowError):
             return False
 
-    def same_signs(self, left: Node, right: Node) -> bool:
+    def same_signs(self, left: Term, right: Term) -> bool:
         ours, theirs = _forward(left), _forward(right)
         if ours.parts[0] == theirs.parts[0] and self.in_order(ours.parts[1], theirs.parts[1]):
             return True
@@ -277,25 +277,25 @@ class _Comparison:
 _GROUPS = {"list", "set", "union", "sequence", "matrix"}
 
 
-def _items(node: Node) -> Sequence[Node]:
-    items: Sequence[Node] = node.parts[1] if node.kind == "sequence" else node.parts
+def _items(node: Term) -> Sequence[Term]:
+    items: Sequence[Term] = node.parts[1] if node.kind == "sequence" else node.parts
     return items
 
 
-def _opened(node: Node) -> Node:
+def _opened(node: Term) -> Term:
     """± as a list of two, a set of one as what is in it, and no value that is solved for twice."""
     if _has_either(node):
-        return Node("list", (_branch(node, 0), _branch(node, 1)))
+        return Term("list", (_branch(node, 0), _branch(node, 1)))
     if node.kind == "sequence" and node.parts[0] == "<<>>":
-        return Node("sequence", ("()", node.parts[1]))
+        return Term("sequence", ("()", node.parts[1]))
     if node.kind == "set" and len(node.parts) == 1:
         return node.parts[0]  # type: ignore[no-any-return]
     if node.kind == "list":
-        return Node("list", tuple(_flat(node.parts)))
+        return Term("list", tuple(_flat(node.parts)))
     return node
 
 
-def _flat(items: Iterable[Node]) -> Iterable[Node]:
+def _flat(items: Iterable[Term]) -> Iterable[Term]:
     for item in items:
         if _has_either(item):
             yield from (_branch(item, 0), _branch(item, 1))
@@ -304,7 +304,7 @@ def _flat(items: Iterable[Node]) -> Iterable[Node]:
 
 
 def _has_either(node: Any) -> bool:
-    if isinstance(node, Node):
+    if isinstance(node, Term):
         if node.kind == "either":
             return True
         return node.kind != "list" and any(map(_has_either, node.parts))
@@ -313,14 +313,14 @@ def _has_either(node: Any) -> bool:
 
 def _branch(node: Any, sign: int) -> Any:
     """The upper or the lower of ±."""
-    if isinstance(node, Node):
+    if isinstance(node, Term):
         if node.kind == "either":
             return _branch(node.parts[sign], sign)
-        return Node(node.kind, tuple(_branch(part, sign) for part in node.parts))
+        return Term(node.kind, tuple(_branch(part, sign) for part in node.parts))
     return tuple(_branch(part, sign) for part in node) if isinstance(node, tuple) else node
 
 
-def _solved(node: Node) -> Node:
+def _solved(node: Term) -> Term:
     """``x = 5`` and ``f(x) = 5`` as 5, ``x ∈ S`` as S; what is not solved as it is."""
     if node.kind != "relation" or set(node.parts[0]) - {"=", "in"}:
         return node
@@ -336,39 +336,39 @@ def _solved(node: Node) -> Node:
 _MIRRORED = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "=": "=", "!=": "!="}
 
 
-def _forward(relation: Node) -> Node:
+def _forward(relation: Term) -> Term:
     """The relation with its signs pointing to the left: ``5 > x`` as ``x < 5``."""
     signs, sides = relation.parts
     if all(sign in (">", ">=") for sign in signs):
-        return Node("relation", (tuple(_MIRRORED[sign] for sign in signs[::-1]), sides[::-1]))
+        return Term("relation", (tuple(_MIRRORED[sign] for sign in signs[::-1]), sides[::-1]))
     return relation
 
 
-def _interval(relation: Node) -> Node:
+def _interval(relation: Term) -> Term:
     """The interval that inequalities of one variable say; the relation itself where they do not."""
     signs, sides = _forward(relation).parts
     if set(signs) - {"<", "<="}:
         return relation
-    infinity = Node("name", ("infty",))
+    infinity = Term("name", ("infty",))
     opening = {"<": "(", "<=": "["}
     closing = {"<": ")", "<=": "]"}
     if len(sides) == 2 and sides[0].kind == "name":
-        ends = (Node("neg", (infinity,)), sides[1])
-        return Node("sequence", (f"({closing[signs[0]]}", ends))
+        ends = (Term("neg", (infinity,)), sides[1])
+        return Term("sequence", (f"({closing[signs[0]]}", ends))
     if len(sides) == 2 and sides[1].kind == "name":
-        return Node("sequence", (f"{opening[signs[0]]})", (sides[0], infinity)))
+        return Term("sequence", (f"{opening[signs[0]]})", (sides[0], infinity)))
     if len(sides) == 3 and sides[1].kind == "name":
         brackets = opening[signs[0]] + closing[signs[1]]
-        return Node("sequence", (brackets, (sides[0], sides[2])))
+        return Term("sequence", (brackets, (sides[0], sides[2])))
     return relation
 
 
-def _difference(node: Node) -> Any:
+def _difference(node: Term) -> Any:
     """Left side minus right side of an equation, divided by its first factor; None without one."""
     signs, sides = node.parts
     if signs != ("=",):
         return None
-    difference = value_of(Node("add", (sides[0], Node("neg", (sides[1],))))).over
+    difference = value_of(Term("add", (sides[0], Term("neg", (sides[1],))))).over
     if not difference:
         return None
     first = difference[max(difference)]

@@ -22,7 +22,7 @@ MOST_NESTED = 40
 MOST_TOKENS = 600
 
 
-class Node(NamedTuple):
+class Term(NamedTuple):
     """A part of a formula; ``parts`` are nodes, or what the kind says.
 
     ``number`` Fraction · ``name`` text · ``add``, ``mul``, ``div``, ``pow`` two nodes · ``neg``,
@@ -35,11 +35,11 @@ class Node(NamedTuple):
     parts: tuple[Any, ...]
 
 
-def number(value: Fraction | int) -> Node:
-    return Node("number", (Fraction(value),))
+def number(value: Fraction | int) -> Term:
+    return Term("number", (Fraction(value),))
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> Term:
     """The tree of an answer in uniform notation."""
     tokens = tokens_of(text)
     if not tokens or len(tokens) > MOST_TOKENS:
@@ -91,18 +91,18 @@ class _Parser:
 
     # Lists, relations, sets
 
-    def answer(self) -> Node:
+    def answer(self) -> Term:
         """Items between commas."""
         items = self.items()
-        return items[0] if len(items) == 1 else Node("list", tuple(items))
+        return items[0] if len(items) == 1 else Term("list", tuple(items))
 
-    def items(self) -> list[Node]:
+    def items(self) -> list[Term]:
         items = [self.relation()]
         while self.take(",", ";"):
             items.append(self.relation())
         return items
 
-    def relation(self) -> Node:
+    def relation(self) -> Term:
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise NotationError("nested too deeply")
@@ -111,17 +111,17 @@ class _Parser:
             signs.append(sign)
             sides.append(self.union())
         self.depth -= 1
-        return Node("relation", (tuple(signs), tuple(sides))) if signs else sides[0]
+        return Term("relation", (tuple(signs), tuple(sides))) if signs else sides[0]
 
-    def union(self) -> Node:
+    def union(self) -> Term:
         parts = [self.sum()]
         while self.take("cup"):
             parts.append(self.sum())
-        return Node("union", tuple(parts)) if len(parts) > 1 else parts[0]
+        return Term("union", tuple(parts)) if len(parts) > 1 else parts[0]
 
     # Arithmetic
 
-    def sum(self) -> Node:
+    def sum(self) -> Term:
         sign = self.take("+", "-", "+-", "-+")
         term = self.product()
         total = _signed(None, sign, term) if sign else term
@@ -129,19 +129,19 @@ class _Parser:
             total = _signed(total, sign, self.product())
         return total
 
-    def product(self) -> Node:
+    def product(self) -> Term:
         left = self.factor()
         while True:
             if self.take("*"):
-                left = Node("mul", (left, self.signed_factor()))
+                left = Term("mul", (left, self.signed_factor()))
             elif self.take("/"):
-                left = Node("div", (left, self.signed_factor()))
+                left = Term("div", (left, self.signed_factor()))
             elif self.starts_factor():
                 left = self.times(left)
             else:
                 return left
 
-    def times(self, left: Node) -> Node:
+    def times(self, left: Term) -> Term:
         """A product without a sign: ``2x``, ``3(x+1)``; a mixed number: ``3\\frac{1}{2}``, ``3 1/2``."""
         token = self.peek()
         previous = self.peek(-1)
@@ -159,9 +159,9 @@ class _Parser:
             and right.kind == "div"
             and all(part.kind == "number" for part in right.parts)
         )
-        return Node("add" if is_mixed else "mul", (left, right))
+        return Term("add" if is_mixed else "mul", (left, right))
 
-    def mixed(self, whole: Fraction) -> Node:
+    def mixed(self, whole: Fraction) -> Term:
         """``3 1/2``; ``10 000`` is one number."""
         following = self.peek()
         if _THOUSANDS.fullmatch(following.text) and whole:
@@ -182,24 +182,24 @@ class _Parser:
             return token.text not in (*_ENDS, "^", "_", "!", "'", "%", "$", "...", "°")
         return token.kind != "end" and token[:2] != ("command", "end")
 
-    def signed_factor(self) -> Node:
+    def signed_factor(self) -> Term:
         sign = self.take("+", "-")
         factor = self.factor()
-        return Node("neg", (factor,)) if sign == "-" else factor
+        return Term("neg", (factor,)) if sign == "-" else factor
 
-    def factor(self) -> Node:
+    def factor(self) -> Term:
         base = self.base()
         while True:
             if self.take("!"):
-                base = Node("factorial", (base,))
+                base = Term("factorial", (base,))
             elif self.take("^"):
-                base = Node("pow", (base, self.script()))
+                base = Term("pow", (base, self.script()))
             elif self.take("'"):
                 base = _renamed(base, "'")
             else:
                 return base
 
-    def script(self) -> Node:
+    def script(self) -> Term:
         """What follows ``^``: a group, or one sign with its own sign, as in ``x^-1``."""
         if self.take("{"):
             inner = self.sum()
@@ -207,11 +207,11 @@ class _Parser:
             return inner
         sign = self.take("-", "+")
         inner = self.base()
-        return Node("neg", (inner,)) if sign == "-" else inner
+        return Term("neg", (inner,)) if sign == "-" else inner
 
     # The smallest parts
 
-    def base(self) -> Node:
+    def base(self) -> Term:
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise NotationError("nested too deeply")
@@ -219,7 +219,7 @@ class _Parser:
         self.depth -= 1
         return node
 
-    def base_node(self) -> Node:
+    def base_node(self) -> Term:
         token = self.peek()
         self.at += 1
         if token.kind == "number":
@@ -232,7 +232,7 @@ class _Parser:
             return self.group(token.text)
         raise NotationError(f"{token.text!r} is not expected here")
 
-    def number_from(self, text: str) -> Node:
+    def number_from(self, text: str) -> Term:
         while (
             not self.brackets
             and self.peek().text == ","
@@ -252,7 +252,7 @@ class _Parser:
             return self.scientific(text)
         return number(Fraction(text.rstrip(".") or "0"))
 
-    def scientific(self, text: str) -> Node:
+    def scientific(self, text: str) -> Term:
         """``1.5e3``; without digits behind it the ``e`` is a name."""
         sign = self.peek(1).text if self.peek(1).text in ("+", "-") else ""
         power = self.peek(2 if sign else 1)
@@ -261,7 +261,7 @@ class _Parser:
         self.at += 3 if sign else 2
         return number(Fraction(text) * Fraction(10) ** int(f"{sign}{power.text}"))
 
-    def repeating(self, text: str) -> Node:
+    def repeating(self, text: str) -> Term:
         """``0.1\\overline{6}``"""
         self.expect("{")
         digits = self.peek().text
@@ -273,21 +273,21 @@ class _Parser:
         repeated = Fraction(int(digits), (10 ** len(digits) - 1) * 10**places)
         return number(Fraction(text.rstrip(".") or "0") + repeated)
 
-    def based(self, digits: str) -> Node:
+    def based(self, digits: str) -> Term:
         """``1011_2``: digits with the base they are written in."""
         self.expect("_")
         base = self.script()
         if base.kind != "number" or not digits.isdigit():
             raise NotationError("a subscript that is not a base")
-        return Node("based", (digits.lstrip("0") or "0", int(base.parts[0])))
+        return Term("based", (digits.lstrip("0") or "0", int(base.parts[0])))
 
-    def named(self, name: str) -> Node:
+    def named(self, name: str) -> Term:
         if name in FUNCTIONS:
             return self.call(name)
-        node = Node("name", (name,))
+        node = Term("name", (name,))
         if self.peek().text == "_" and name not in CONSTANTS:
             self.at += 1
-            return Node("name", (f"{name}_{self.script_text()}",))
+            return Term("name", (f"{name}_{self.script_text()}",))
         return node
 
     def script_text(self) -> str:
@@ -303,7 +303,7 @@ class _Parser:
             self.at += 1
         return "".join(texts)
 
-    def call(self, name: str) -> Node:
+    def call(self, name: str) -> Term:
         base = power = None
         if name == "log" and self.take("_"):
             base = self.script()
@@ -311,14 +311,14 @@ class _Parser:
             power = self.script()
         arguments = self.arguments()
         if name == "sqrt":
-            called = Node("root", (arguments[0], number(2)))
+            called = Term("root", (arguments[0], number(2)))
         else:
-            called = Node("call", (name, (*arguments, *([base] if base else ()))))
-        if power == Node("neg", (number(1),)) and name in NAMES:
-            return Node("call", (f"arc{name}", tuple(arguments)))
-        return Node("pow", (called, power)) if power else called
+            called = Term("call", (name, (*arguments, *([base] if base else ()))))
+        if power == Term("neg", (number(1),)) and name in NAMES:
+            return Term("call", (f"arc{name}", tuple(arguments)))
+        return Term("pow", (called, power)) if power else called
 
-    def arguments(self) -> list[Node]:
+    def arguments(self) -> list[Term]:
         """What a function is applied to: a group, or the product that follows it: ``\\sin 2x``."""
         if self.take("("):
             return self.inside(")")
@@ -330,30 +330,30 @@ class _Parser:
         while (
             self.starts_factor() and self.peek().text != "(" and self.peek().text not in FUNCTIONS
         ):
-            inner = Node("mul", (inner, self.factor()))
+            inner = Term("mul", (inner, self.factor()))
         return [inner]
 
-    def inside(self, *closing: str) -> list[Node]:
+    def inside(self, *closing: str) -> list[Term]:
         self.brackets += 1
         items = self.items()
         self.brackets -= 1
         self.expect(*closing)
         return items
 
-    def group(self, sign: str) -> Node:
+    def group(self, sign: str) -> Term:
         if sign == "{":
             inner = self.answer()
             self.expect("}")
             return inner
         if sign == r"\{":
             if self.take(r"\}"):
-                return Node("set", ())
-            return Node("set", tuple(self.inside(r"\}")))
+                return Term("set", ())
+            return Term("set", tuple(self.inside(r"\}")))
         if sign in ("|", "floor(", "ceil("):
             closing = {"|": "|", "floor(": ")floor", "ceil(": ")ceil"}[sign]
             inner = self.sum()
             self.expect(closing)
-            return Node("call", ({"|": "abs"}.get(sign, sign[:-1]), (inner,)))
+            return Term("call", ({"|": "abs"}.get(sign, sign[:-1]), (inner,)))
         if sign not in _CLOSING:
             raise NotationError(f"{sign!r} is not expected here")
         self.brackets += 1
@@ -362,29 +362,29 @@ class _Parser:
         closing = self.expect(*_CLOSING[sign])
         if len(items) == 1 and sign + closing in ("()", "[]"):
             return items[0]
-        return Node("sequence", (sign + closing, tuple(items)))
+        return Term("sequence", (sign + closing, tuple(items)))
 
-    def command(self, name: str) -> Node:
+    def command(self, name: str) -> Term:
         if name in ("frac", "binom"):
             upper, lower = self.argument(), self.argument()
             if name == "frac":
-                return Node("div", (upper, lower))
-            return Node("call", ("binom", (upper, lower)))
+                return Term("div", (upper, lower))
+            return Term("call", ("binom", (upper, lower)))
         if name == "sqrt":
             degree = number(2)
             if self.take("["):
                 degree = self.sum()
                 self.expect("]")
-            return Node("root", (self.argument(), degree))
+            return Term("root", (self.argument(), degree))
         if name == "begin":
             return self.matrix()
         if name in ("overline", "bar"):
-            return Node("call", ("overline", (self.argument(),)))
+            return Term("call", ("overline", (self.argument(),)))
         if name == "mathbb":
-            return Node("name", (f"mathbb_{self.script_text()}",))
+            return Term("name", (f"mathbb_{self.script_text()}",))
         raise NotationError(f"\\{name} is not expected here")
 
-    def argument(self) -> Node:
+    def argument(self) -> Term:
         """An argument of a LaTeX command: a group, or one character: ``\\frac12``, ``\\sqrt3``."""
         if self.take("{"):
             inner = self.answer()
@@ -396,13 +396,13 @@ class _Parser:
             return number(int(token.text[0]))
         return self.base()
 
-    def matrix(self) -> Node:
+    def matrix(self) -> Term:
         kind = self.script_text()
         if not re.fullmatch(r"[pbBvV]?matrix|smallmatrix|array|cases|aligned", kind):
             raise NotationError(f"\\begin{{{kind}}} is not known")
         if kind == "array" and self.peek().text == "{":
             self.script_text()
-        rows: list[list[Node]] = [[]]
+        rows: list[list[Term]] = [[]]
         while True:
             rows[-1].append(self.relation())
             if self.take("&"):
@@ -413,21 +413,21 @@ class _Parser:
             self.expect("end")
             self.script_text()
             is_determinant = kind in ("vmatrix", "Vmatrix")
-            return Node("matrix", (is_determinant, tuple(map(tuple, rows))))
+            return Term("matrix", (is_determinant, tuple(map(tuple, rows))))
 
 
-def _signed(total: Node | None, sign: str, term: Node) -> Node:
+def _signed(total: Term | None, sign: str, term: Term) -> Term:
     if sign in ("+-", "-+"):
-        both = (term, Node("neg", (term,)))
+        both = (term, Term("neg", (term,)))
         upper, lower = both if sign == "+-" else (both[1], both[0])
         if total is None:
-            return Node("either", (upper, lower))
-        return Node("either", (Node("add", (total, upper)), Node("add", (total, lower))))
-    signed = Node("neg", (term,)) if sign == "-" else term
-    return signed if total is None else Node("add", (total, signed))
+            return Term("either", (upper, lower))
+        return Term("either", (Term("add", (total, upper)), Term("add", (total, lower))))
+    signed = Term("neg", (term,)) if sign == "-" else term
+    return signed if total is None else Term("add", (total, signed))
 
 
-def _renamed(node: Node, mark: str) -> Node:
+def _renamed(node: Term, mark: str) -> Term:
     if node.kind != "name":
         raise NotationError(f"{mark} after something that is not a name")
-    return Node("name", (f"{node.parts[0]}{mark}",))
+    return Term("name", (f"{node.parts[0]}{mark}",))

@@ -10,7 +10,7 @@ from typing import Any
 
 from lm_eval.config.budget import BudgetError, bounded
 from lm_eval.errors import MissingExtraError
-from lm_eval.scoring.mathematics.parse import Node
+from lm_eval.scoring.mathematics.parse import Term
 
 MAX_CPU_S = 3.0
 MOST_NODES = 120
@@ -41,7 +41,7 @@ def load_sympy() -> Any:
     return sympy
 
 
-def equal_by_sympy(left: Node, right: Node) -> bool:
+def equal_by_sympy(left: Term, right: Term) -> bool:
     """Whether sympy finds that the difference is 0, in the time it is given."""
     sympy = load_sympy()
     if max(_size(left), _size(right)) > MOST_NODES:
@@ -54,7 +54,7 @@ def equal_by_sympy(left: Node, right: Node) -> bool:
         return False
 
 
-def _difference_is_zero(sympy: Any, left: Node, right: Node) -> bool:
+def _difference_is_zero(sympy: Any, left: Term, right: Term) -> bool:
     difference = _object(sympy, left) - _object(sympy, right)
     if difference == 0:
         return True
@@ -63,18 +63,18 @@ def _difference_is_zero(sympy: Any, left: Node, right: Node) -> bool:
     return bool(sympy.simplify(difference) == 0)
 
 
-def _size(node: Node) -> int:
+def _size(node: Term) -> int:
     total = 0
     waiting: list[Any] = [node]
     while waiting:
         item = waiting.pop()
         total += 1
-        parts = item.parts if isinstance(item, Node) else item
+        parts = item.parts if isinstance(item, Term) else item
         waiting += [part for part in parts if isinstance(part, tuple)]
     return total
 
 
-def _object(sympy: Any, node: Node) -> Any:
+def _object(sympy: Any, node: Term) -> Any:
     parts = node.parts
     if node.kind == "number":
         return sympy.Rational(parts[0].numerator, parts[0].denominator)
