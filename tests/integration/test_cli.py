@@ -703,12 +703,20 @@ def test_a_tag_gathers_the_tasks_of_several_folders(place: Workplace) -> None:
 
 
 def test_one_name_in_two_folders_is_an_error_that_names_both(place: Workplace) -> None:
-    place.task("mine/demo_mcq.yaml", task="demo_mcq")
-    outcome = place.run("--tasks", "demo_mcq", "--include_path", "mine")
+    place.task("mine/quiz.yaml", task="quiz")
+    place.task("yours/quiz.yaml", task="quiz")
+    outcome = place.run("--tasks", "quiz", "--include_path", "mine", "--include_path", "yours")
     assert outcome.code == 1
     assert "defined twice" in outcome.err
-    assert "mine/demo_mcq.yaml" in outcome.err
-    assert "library/demo/demo_mcq.yaml" in outcome.err
+    assert "mine/quiz.yaml" in outcome.err
+    assert "yours/quiz.yaml" in outcome.err
+
+
+def test_a_task_of_the_user_takes_the_place_of_the_library(place: Workplace) -> None:
+    place.task("mine/demo_mcq.yaml", task="demo_mcq")
+    outcome = place.run("--tasks", "demo_mcq", "--include_path", "mine")
+    assert outcome.code == 0, outcome.err
+    assert place.results()["n-samples"]["demo_mcq"]["original"] == 20  # the library's has 80
 
 
 def test_two_files_of_one_name_do_not_hide_the_rest(place: Workplace) -> None:

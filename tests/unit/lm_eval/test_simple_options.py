@@ -33,6 +33,8 @@ ONLY_IN_A_SHELL = {
     "data_path",
     "output_path",  # what is written and printed: Python gets it back
     "table",
+    "require",  # Python compares the scores itself
+    "junit",
     "compare",
     "show_config",
     "dry_run",
