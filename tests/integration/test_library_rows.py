@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from lm_eval.data.columns import expected_columns
-from lm_eval.errors import MissingExtraError
 from lm_eval.run.plan import RunOptions
 from lm_eval.run.prepare import load_metrics, prepare
 from lm_eval.tasks.groups import Group
@@ -21,11 +20,7 @@ from lm_eval.tasks.task import ConfigurableTask
 from tests.support.paths import SOURCE
 
 LIBRARY = SOURCE / "lm_eval" / "tasks" / "library"
-WITHOUT_ROWS: frozenset[str] = frozenset()
-"""Files of tasks on the hub that have no ``sample_rows`` yet. It may only shrink."""
 NEEDED = ("version", "summary", "licence", "language", "convention")
-WITHOUT_FACTS: frozenset[tuple[str, str]] = frozenset()
-"""Files, and what of ``NEEDED`` their metadata do not say yet. It may only shrink."""
 
 
 def files() -> Iterator[IndexedFile]:
@@ -57,16 +52,9 @@ def keys_of(file: IndexedFile) -> dict[str, Any]:
     return loaded
 
 
-def place_of(file: IndexedFile) -> str:
-    return Path(file.path).relative_to(LIBRARY).as_posix()
-
-
 def check(task: ConfigurableTask) -> None:
     """Every row can be asked, with as many examples as the task wants."""
-    try:
-        load_metrics(task)
-    except MissingExtraError as missing:
-        pytest.skip(f"{missing.install} is needed")
+    load_metrics(task)
     prepared = prepare(task, RunOptions())
     assert prepared.num_docs == len(task.eval_docs), prepared.skipped.by_reason()
     assert task.uses_sample_rows
@@ -74,16 +62,12 @@ def check(task: ConfigurableTask) -> None:
 
 @by_file
 def test_every_task_renders_as_it_is_asked(file: IndexedFile) -> None:
-    if place_of(file) in WITHOUT_ROWS:
-        pytest.skip("no sample_rows yet")
     for task in manager().load([file.name])["tasks"].values():
         check(task)
 
 
 @of_tasks
 def test_every_format_that_fits_renders(file: IndexedFile) -> None:
-    if place_of(file) in WITHOUT_ROWS:
-        pytest.skip("no sample_rows yet")
     first = file.members[0] if file.members else file.name
     if manager().config(first).formats is None:
         pytest.skip("asked without a format")
@@ -95,9 +79,7 @@ def test_every_format_that_fits_renders(file: IndexedFile) -> None:
 
 @of_tasks
 def test_rows_have_the_columns_that_the_task_expects(file: IndexedFile) -> None:
-    assert (keys_of(file).get("sample_rows") is None) == (place_of(file) in WITHOUT_ROWS)
-    if place_of(file) in WITHOUT_ROWS:
-        pytest.skip("no sample_rows yet")
+    assert keys_of(file).get("sample_rows") is not None
     first = file.members[0] if file.members else file.name
     config = manager().config(first)
     assert config.columns, "columns: name those that the fields read, so that a change is noticed"
@@ -111,7 +93,7 @@ def test_metadata_say_what_lists_show(file: IndexedFile) -> None:
     metadata = keys_of(file).get("metadata") or {}
     needed = ("summary",) if file.kind == "group" else NEEDED
     for key in needed:
-        assert (metadata.get(key) is None) == ((place_of(file), key) in WITHOUT_FACTS), key
+        assert metadata.get(key) is not None, key
     assert len(str(metadata["summary"])) <= 110
 
 
