@@ -88,8 +88,8 @@ def _left_out(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) 
                 "answer from the model and are in no score. Run again to fill them in."
             )
     yield from dict.fromkeys(
-        f"{visible(result.task)}: {skipped_line(result.skipped)}. They cannot be asked and are in no "
-        "score; `lm-eval validate` lists them."
+        f"{visible(result.task)}: {skipped_line(result.skipped)}. Skipped docs are in no score; "
+        "`lm-eval validate` lists them."
         for result in results
         if result.skipped
     )
