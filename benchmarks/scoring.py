@@ -149,7 +149,7 @@ def _prepare(folder: str, pairs: Pairs) -> tuple[Any, Any]:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from lm_eval.models.token_tree import Span
+    from lm_eval.models.local.token_tree import Span
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()

@@ -25,7 +25,7 @@ import nugget_eval.reading  # noqa: F401  # registers its reader
 from lm_eval.addresses.backends import ADVICE
 from lm_eval.addresses.names import NAMES
 from lm_eval.cli import build_parser
-from lm_eval.cli.catalog import ListedTask, listed_tasks
+from lm_eval.cli.tasks.catalog import ListedTask, listed_tasks
 from lm_eval.config.fields import process_field
 from lm_eval.data.files import READERS as FILE_TYPES
 from lm_eval.data.files import SUFFIXES

@@ -88,7 +88,7 @@ def shown(place: Workplace, *words: str) -> list[str]:
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the library had nothing in it."""
-    from lm_eval.cli import catalog
+    from lm_eval.cli.tasks import catalog
 
     def only_ours(names: Any, library: Path) -> list[Any]:
         return [one for one in everything(names, library) if one.folder.startswith("tasks/")]

@@ -16,7 +16,7 @@ from lm_eval.formats.assemble import Chat, Message, Prompt
 from lm_eval.models.gguf import GgufLM
 from lm_eval.models.llama_cpp.engine import BatchEntry, Engine
 from lm_eval.models.llama_cpp.generation import Scorer
-from lm_eval.models.token_tree import Span
+from lm_eval.models.local.token_tree import Span
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, RollingRequest
 from tests.support.command_line import Workplace
 

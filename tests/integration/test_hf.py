@@ -116,7 +116,7 @@ def test_the_greedy_continuation_is_flagged(load: Load, kind: str) -> None:
 
 
 def _span(ids: list[int], target: int) -> Any:
-    from lm_eval.models.token_tree import Span
+    from lm_eval.models.local.token_tree import Span
 
     return Span(0, ids, [target])
 

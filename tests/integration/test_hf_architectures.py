@@ -16,7 +16,7 @@ from lm_eval.models.hf.generation import BatchGenerator, BatchJob, Endings
 from lm_eval.models.hf.tree_forward import refusal
 from lm_eval.models.hf.tree_scoring import TreeScorer
 from lm_eval.models.huggingface import HFLM
-from lm_eval.models.token_tree import Span
+from lm_eval.models.local.token_tree import Span
 from lm_eval.requests import GenerateRequest
 from tests.support import tiny_models
 from tests.support.scored_spans import assert_scores, spans_of

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lm_eval.models.hf.tree_scoring import TreeScorer
-from lm_eval.models.token_tree import Span
+from lm_eval.models.local.token_tree import Span
 from tests.support.scored_spans import assert_scores, plain_scores, spans_of
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'lm-eval-formats[hf]'")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval.models.token_tree import Span
+from lm_eval.models.local.token_tree import Span
 
 CLOSE = 1e-4
 

@@ -180,7 +180,7 @@ def test_a_plain_run_imports_nothing_that_it_does_not_show() -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        *(f"lm_eval.cli.{name}" for name in ("run", "diff", "reread", "power")),
+        *(f"lm_eval.cli.{name}" for name in ("run", "lab.diff", "lab.reread", "lab.power")),
         "lm_eval.lab.compare.ending",
     ],
 )

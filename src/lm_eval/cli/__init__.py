@@ -2,8 +2,7 @@
 
 Imports nothing heavy, so that ``--help`` is instant.
 
-Read in this order: diff, catalog, card, ls, program, lab_commands, compare, power, reread, gates,
-run, preview, sweep, validate, fetch.
+Read in this order: program, tasks, gates, run, preview, lab.
 """
 
 from __future__ import annotations
@@ -39,18 +38,19 @@ from lm_eval.cli.program import (
 from lm_eval.errors import UsageError, did_you_mean, listing
 
 NAME = "lm-eval"
-COMMANDS = (
-    "run",
-    "compare",
-    "sweep",
-    "ls",
-    "validate",
-    "preview",
-    "power",
-    "reread",
-    "diff",
-    "fetch",
-)
+COMMANDS = {
+    "run": "run",
+    "compare": "lab.compare",
+    "sweep": "lab.sweep",
+    "ls": "tasks.ls",
+    "validate": "tasks.validate",
+    "preview": "preview",
+    "power": "lab.power",
+    "reread": "lab.reread",
+    "diff": "lab.diff",
+    "fetch": "tasks.fetch",
+}
+"""Command → its module in this package, which has a function of the command's name."""
 IN_THE_LAB = ("compare", "sweep")
 """Commands whose modules import numpy; the others can do some of their work without it."""
 
@@ -140,19 +140,19 @@ def _options_of(command: str) -> Callable[[Any], None]:
     adders["fetch"] = _add_fetch
     if command in adders:
         return adders[command]
-    from lm_eval.cli import lab_commands
+    from lm_eval.cli.lab import options
 
-    add: Callable[[Any], None] = getattr(lab_commands, f"add_{command}")
+    add: Callable[[Any], None] = getattr(options, f"add_{command}")
     return add
 
 
 def _handler(command: str) -> Any:
-    """The function that runs a command, ``lm_eval.cli.<command>.<command>``."""
+    """The function that runs a command."""
     if command in IN_THE_LAB:
         from lm_eval.stats.numeric import LAB_PACKAGES, require
 
         require(*LAB_PACKAGES)
-    return getattr(importlib.import_module(f"lm_eval.cli.{command}"), command)
+    return getattr(importlib.import_module(f"lm_eval.cli.{COMMANDS[command]}"), command)
 
 
 # Arguments, command by command

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     """Evaluate, and show what came out; with ``--dry_run``, only what it would cost."""
     names = split_list(args.tasks)
     if len(names) == 1 and names[0] in LISTINGS:
-        from lm_eval.cli.ls import ls
+        from lm_eval.cli.tasks.ls import ls
 
         nothing: dict[str, Any] = {
             "names": [],

@@ -20,7 +20,9 @@ from lm_eval.models.borders import move_blanks
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.llama_cpp.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
 from lm_eval.models.llama_cpp.generation import Generator, Scorer
-from lm_eval.models.local import Job, LocalLM
+from lm_eval.models.local.model import Job, LocalLM
+from lm_eval.models.local.token_tree import Span
+from lm_eval.models.local.weights import file_digest
 from lm_eval.models.sampling import (
     check_each,
     check_generation,
@@ -29,8 +31,6 @@ from lm_eval.models.sampling import (
     read_seed,
     request_sampler,
 )
-from lm_eval.models.token_tree import Span
-from lm_eval.models.weights import file_digest
 from lm_eval.requests import GenerateRequest, Reply
 
 T = TypeVar("T")

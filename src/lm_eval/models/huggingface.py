@@ -42,10 +42,10 @@ from lm_eval.models.hf.options import (
 )
 from lm_eval.models.hf.sources import is_object
 from lm_eval.models.hf.tokens import HFVocabulary, Tokens
-from lm_eval.models.local import LocalLM
+from lm_eval.models.local.model import LocalLM
+from lm_eval.models.local.token_tree import Span
 from lm_eval.models.overrides import is_ours, overridden
 from lm_eval.models.sampling import request_sampler
-from lm_eval.models.token_tree import Span
 from lm_eval.requests import (
     Answered,
     GenerateRequest,

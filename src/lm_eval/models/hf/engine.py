@@ -17,7 +17,7 @@ from lm_eval.models.hf.generation import BatchGenerator, BatchJob, Endings
 from lm_eval.models.hf.options import auto_batch
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.hf.tree_scoring import TreeScorer
-from lm_eval.models.token_tree import Span
+from lm_eval.models.local.token_tree import Span
 from lm_eval.requests import Reply
 
 _NEEDED = ("config", "get_input_embeddings", "forward", "dtype", "modules")

@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 
 from lm_eval.errors import ModelError
 from lm_eval.models.hf.auto_batch import AutoBatch
-from lm_eval.models.local import batched
-from lm_eval.models.token_tree import Span
+from lm_eval.models.local.model import batched
+from lm_eval.models.local.token_tree import Span
 
 _LOOK_AHEAD = 512
 """Spans that are sorted by length together; answers wait for no more than these."""

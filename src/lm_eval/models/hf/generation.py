@@ -19,7 +19,7 @@ from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.forward import find_rope_switch, forget_lengths, virtual_tokens
 from lm_eval.models.hf.shared_prefix import GAP, SharedPrefix, error_behind_a_gap
 from lm_eval.models.hf.tokens import Tokens
-from lm_eval.models.local import Job, batched
+from lm_eval.models.local.model import Job, batched
 from lm_eval.models.sampling import cut_at_stop
 from lm_eval.requests import Reply
 

@@ -20,10 +20,10 @@ from lm_eval.models.hf.engine import HFEngine
 from lm_eval.models.hf.forward import mask, padded
 from lm_eval.models.hf.generation import Endings, ending_tokens, without_settings
 from lm_eval.models.hf.tokens import Tokens
-from lm_eval.models.local import continuation_span, rolling_spans
+from lm_eval.models.local.model import continuation_span, rolling_spans
+from lm_eval.models.local.token_tree import Span
 from lm_eval.models.overrides import overridden
 from lm_eval.models.sampling import cut_at_stop, prompt_room
-from lm_eval.models.token_tree import Span
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, RollingRequest, Score
 
 _OF_PASSES = ("_model_call", "_select_cont_toks")

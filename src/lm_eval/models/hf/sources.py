@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError, listing
-from lm_eval.models.weights import file_digest, file_digests
+from lm_eval.models.local.weights import file_digest, file_digests
 from lm_eval.text.files import cache_folder
 
 _NEEDED_FILES = {

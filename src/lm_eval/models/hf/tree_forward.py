@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.models.hf.forward import score_rows, takes, virtual_tokens
-from lm_eval.models.token_tree import Chunk, Span
+from lm_eval.models.local.token_tree import Chunk, Span
 
 if TYPE_CHECKING:
     import torch

@@ -20,7 +20,7 @@ from lm_eval.models.hf.tree_forward import (
     refusal,
     vocabulary_size,
 )
-from lm_eval.models.token_tree import (
+from lm_eval.models.local.token_tree import (
     Chunk,
     Limits,
     Node,

@@ -15,8 +15,8 @@ from itertools import chain, islice
 from typing import Literal
 
 from lm_eval.models.llama_cpp.engine import MAX_SEQUENCES, BatchEntry, Engine
-from lm_eval.models.local import Job
-from lm_eval.models.token_tree import (
+from lm_eval.models.local.model import Job
+from lm_eval.models.local.token_tree import (
     Chunk,
     Limits,
     Span,

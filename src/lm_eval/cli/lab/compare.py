@@ -6,7 +6,7 @@ import argparse
 from dataclasses import replace
 from pathlib import Path
 
-from lm_eval.cli.lab_commands import IN_TERMINAL, choice_of
+from lm_eval.cli.lab.options import IN_TERMINAL, choice_of
 from lm_eval.errors import ComparisonError, UsageError
 from lm_eval.lab.compare.statistics import Options
 from lm_eval.lab.compare.statistics import compare as compared

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.models.local import continuation_span, rolling_spans
+from lm_eval.models.local.model import continuation_span, rolling_spans
 
 
 @given(st.integers(0, 60), st.integers(1, 20))

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lm_eval import evaluator
-from lm_eval.cli.lab_commands import IN_TERMINAL
+from lm_eval.cli.lab.options import IN_TERMINAL
 from lm_eval.cli.run import check_output, leaves_the_run, run_of, task_manager
 from lm_eval.config.arguments import parse_seeds, split_list
 from lm_eval.errors import FormatError, OutputError, UsageError

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from lm_eval.cli.lab_commands import choice_of
+from lm_eval.cli.lab.options import choice_of
 from lm_eval.errors import UsageError, listing
 from lm_eval.lab.power import (
     DIFFERENCES,

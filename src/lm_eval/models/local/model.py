@@ -14,8 +14,8 @@ from typing import Any, ClassVar, TypeVar
 
 from lm_eval.errors import ModelError
 from lm_eval.models.base import ExtensibleLM, GenerationOptions, peek
+from lm_eval.models.local.token_tree import Span
 from lm_eval.models.sampling import Sample, prompt_room
-from lm_eval.models.token_tree import Span
 from lm_eval.requests import (
     Answer,
     Answered,

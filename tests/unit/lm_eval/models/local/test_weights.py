@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval.models import weights
+from lm_eval.models.local import weights
 
 AN_HOUR_AGO = 3600
 

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lm_eval.cli.catalog import ListedTask, list_width, listed_tasks
+from lm_eval.cli.tasks.catalog import ListedTask, list_width, listed_tasks
 from lm_eval.errors import (
     FormatError,
     LmEvalError,

@@ -46,13 +46,13 @@ def ls(args: argparse.Namespace) -> int:
 def _print_tasks(args: argparse.Namespace) -> None:
     narrowed = {"tag": args.tag, "language": args.language, "search": args.search or ()}
     if not args.names:
-        from lm_eval.cli.catalog import list_tasks
+        from lm_eval.cli.tasks.catalog import list_tasks
 
         list_tasks(args.include_path, **narrowed, as_json=args.json)
         return
     if any(narrowed.values()) or args.json:
         raise UsageError("Give names, or --search, --tag, --language and --json, not both.")
-    from lm_eval.cli.card import print_card
+    from lm_eval.cli.tasks.card import print_card
 
     for at, name in enumerate(args.names):
         print("\n" if at else "", end="")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.models.token_tree import (
+from lm_eval.models.local.token_tree import (
     Chunk,
     Limits,
     Span,

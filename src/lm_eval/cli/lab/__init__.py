@@ -1,0 +1,4 @@
+"""The commands of the format lab, and their options.
+
+Read in this order: options, compare, power, reread, diff, sweep.
+"""
