@@ -1,7 +1,6 @@
 """Data files and hub datasets → docs: named splits, each an immutable table of rows.
 
-Read in this order: packed, table, columns, csv_rows, files, dates, named_splits, hub,
-paths, splits.
+Read in this order: packed, table, columns, csv_rows, files, named_splits, hub, splits.
 """
 
 from lm_eval.data.named_splits import Splits

@@ -56,7 +56,7 @@ from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:
     from lm_eval.orders.scoring import Debiased, InOrder
-    from lm_eval.scoring.parts import Parts
+    from lm_eval.scoring.results import Parts
 
 EXAMPLES_KEPT = 3
 OTHER_PHRASES = ("answer is", "Answer:", "answer:", "####")

@@ -1,4 +1,4 @@
 """Commands about tasks that ask no model: list them, check them, bring their data.
 
-Read in this order: catalog, card, ls, validate, fetch.
+Read in this order: catalog, ls, validate, fetch.
 """

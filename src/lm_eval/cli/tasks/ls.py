@@ -1,13 +1,32 @@
-"""``lm-eval ls``: a table of tasks, groups, tags, formats or models."""
+"""``lm-eval ls``: a table of tasks, groups, tags, formats or models, or all about one benchmark.
+
+The prompt below a benchmark is made from its invented rows, or from its own files: nothing is fetched.
+"""
 
 from __future__ import annotations
 
 import argparse
+import os
 import textwrap
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-from lm_eval.errors import UsageError
-from lm_eval.text.terminal import visible
+from lm_eval.errors import (
+    FormatError,
+    LmEvalError,
+    LmEvalWarning,
+    UnknownTaskError,
+    UsageError,
+    listing,
+)
+from lm_eval.text.terminal import PIPED_WIDTH, visible
+
+if TYPE_CHECKING:
+    from lm_eval.cli.tasks.catalog import ListedTask
+    from lm_eval.tasks.config import TaskConfig
+    from lm_eval.tasks.index import Entry
+    from lm_eval.tasks.loader import TaskManager
 
 MANY_ROWS = 500
 LEAST_WIDTH = 20
@@ -52,8 +71,6 @@ def _print_tasks(args: argparse.Namespace) -> None:
         return
     if any(narrowed.values()) or args.json:
         raise UsageError("Give names, or --search, --tag, --language and --json, not both.")
-    from lm_eval.cli.tasks.card import print_card
-
     for at, name in enumerate(args.names):
         print("\n" if at else "", end="")
         print_card(name, args.include_path)
@@ -140,3 +157,195 @@ def _print_plainly(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> No
     widths = [max(len(row[at]) for row in shown) for at in range(len(headings))]
     lines = ("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in shown)
     print("\n".join(line.rstrip() for line in lines))
+
+
+# All about one benchmark: what it asks, of which data, by whose convention
+
+
+_LABEL = 12
+_SHOWN_TASKS = 12
+_SAID = ("summary", "n", "total", "language", "licence", "license", "gated", "paper", "baseline")
+"""Metadata that have lines of their own."""
+
+
+def print_card(name: str, include_path: Sequence[str] | None) -> None:
+    """Print what is known of a task, family, group or tag."""
+    from lm_eval.cli.tasks.catalog import list_width, listed_tasks
+    from lm_eval.tasks.index import task_roots
+    from lm_eval.tasks.loader import TaskManager
+
+    manager = TaskManager(include_path, run_code=False, sample_rows="always")
+    entry = manager.index.get(name)
+    if entry is None:
+        manager.read(name)  # says what is near
+        raise UnknownTaskError(f"{name!r} is a task that code registers; its file says nothing.")
+    listed = listed_tasks(manager.known, task_roots(include_path)[0])
+    line = next((one for one in listed if name == one.name or name in one.members), None)
+    if line is not None and name in line.members:
+        line = line.member(name)
+    inside = _inside(entry, manager)
+    config = _first_config(inside, manager)
+    facts = [*_facts(entry, line, config, inside, manager)]
+    width = list_width() or PIPED_WIDTH
+    summary = line.facts.summary if line is not None else ""
+    print(visible(f"{name}: {summary}" if summary else name))
+    for label, text in facts:
+        indent = " " * (_LABEL + 2)
+        filled = textwrap.fill(
+            text, max(width, 40), initial_indent=indent, subsequent_indent=indent
+        )
+        print(f"  {label:<{_LABEL}}{filled[len(indent) :]}")
+    if config is not None:
+        is_suite = entry.kind == "group" and entry.family is None
+        _print_prompt(name if is_suite else str(config.task), manager)
+    print(f"\nTry:  lm-eval preview {visible(str(config.task if config else name))}@FORMAT")
+    print(f"      lm-eval run --tasks {visible(name)} --limit 20")
+
+
+def _inside(entry: Entry, manager: TaskManager) -> list[str]:
+    """The tasks behind a name, in the order of their file."""
+    if entry.kind == "task":
+        return [entry.name]
+    if entry.members:
+        found = (manager.index[name] for name in entry.members)
+        return [task for one in found for task in _inside(one, manager)]
+    return list(manager.load([entry.name])["tasks"])
+
+
+def _first_config(inside: Sequence[str], manager: TaskManager) -> TaskConfig | None:
+    """The config of the first task; None for one that is a Python class."""
+    from lm_eval.tasks.config import TaskConfig
+
+    name = inside[0].partition("@")[0] if inside else ""
+    if manager.index.get(name) is None:
+        return None
+    try:
+        read = manager.read(name)
+    except LmEvalError:
+        return None
+    return read if isinstance(read, TaskConfig) else None
+
+
+def _facts(
+    entry: Entry,
+    line: ListedTask | None,
+    config: TaskConfig | None,
+    inside: Sequence[str],
+    manager: TaskManager,
+) -> Iterator[tuple[str, str]]:
+    if line is not None:
+        spoken = line.languages
+        counted = [] if line.docs is None else [f"{line.docs:,} docs"]
+        if len(inside) > 1:
+            counted.insert(0, f"{len(inside):,} tasks")
+        if counted:
+            yield "size", ", ".join(counted)
+        if spoken:
+            yield "language", visible(listing(spoken, 20))
+    is_alike = entry.kind == "task" or entry.family is not None
+    if config is not None and is_alike:
+        yield "data", _data(config, is_family=len(inside) > 1)
+        yield "asked as", _asked_as(config, line)
+        yield "also fits", _fitting(config, manager)
+        yield from _stated(config.metadata or {}, line)
+    elif entry.kind == "group":
+        from lm_eval.tasks.groups import Group
+
+        group = manager.read(entry.name)
+        yield from _stated(group.metadata or {} if isinstance(group, Group) else {}, line)
+    if line is not None and line.tags:
+        yield "tags", visible(", ".join(line.tags))
+    areas = [
+        f"{name} ({len(one.members)})"
+        for name, one in manager.index.items()
+        if one.family == entry.name and one.kind == "group" and name != entry.name
+    ]
+    if areas:
+        yield "areas", visible(listing(areas, 40))
+    if len(inside) > 1:
+        yield "tasks", visible(listing(inside, _SHOWN_TASKS))
+    if entry.path is not None:
+        yield "file", visible(os.path.relpath(entry.path) if _is_below(entry.path) else entry.path)
+
+
+def _is_below(path: str) -> bool:
+    return not os.path.relpath(path).startswith("..")
+
+
+def _data(config: TaskConfig, *, is_family: bool) -> str:
+    path = config.dataset_path or ("custom_dataset" if config.custom_dataset else "none")
+    name = f" ({config.dataset_name})" if config.dataset_name and not is_family else ""
+    asked = config.test_split or config.validation_split
+    settings = config.fewshot_config or {}
+    pool = settings.get("split") or config.fewshot_split or config.training_split
+    said = f"{path}{name}" + (f", split {asked}" if asked else "")
+    if settings.get("samples") is not None:
+        said += ", examples of its own"
+    elif pool:
+        said += f", examples from {pool}"
+    if config.dataset_revision:
+        said += f", revision {config.dataset_revision[:12]}"
+    return visible(said)
+
+
+def _asked_as(config: TaskConfig, line: ListedTask | None) -> str:
+    shots = config.num_fewshot or 0
+    kind = "" if line is None else f" ({line.facts.kind})"
+    named = (line.facts.format if line is not None else "") or "a prompt of its own"
+    return visible(f"{named}, {shots} {'shot' if shots == 1 else 'shots'}{kind}")
+
+
+def _fitting(config: TaskConfig, manager: TaskManager) -> str:
+    """The other formats that the task can be asked in, tried on its rows where there are any."""
+    own = str(config.formats) if isinstance(config.formats, str) else ""
+    if config.has_format_map:
+        own = next(iter(config.own_formats), "")
+    names = config.format_choices()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LmEvalWarning)
+        try:
+            tasks = manager.load([f"{config.task}@*"])["tasks"].values()
+            names = [str(task.format_name) for task in tasks]
+        except (FormatError, UsageError):
+            names = []
+        except LmEvalError:
+            pass  # no rows: what its fields allow
+    return listing([name for name in names if name != own], 40)
+
+
+def _stated(metadata: Mapping[str, Any], line: ListedTask | None) -> Iterator[tuple[str, str]]:
+    """What the file says beside its settings."""
+    if isinstance(metadata.get("baseline"), int | float):
+        yield "chance", f"{metadata['baseline']:.3g}"
+    if line is not None and line.facts.licence:
+        yield "licence", visible(line.facts.licence)
+    if metadata.get("gated"):
+        yield "gated", "accept its owners' conditions on the hub, and set HF_TOKEN"
+    paper = metadata.get("paper")
+    if isinstance(paper, str) and paper:
+        is_arxiv = paper.replace(".", "").isdecimal() and len(paper) > 8
+        yield "paper", visible(f"https://arxiv.org/abs/{paper}" if is_arxiv else paper)
+    for key, value in metadata.items():
+        if key not in _SAID and isinstance(value, str | int | float):
+            yield visible(str(key), _LABEL - 1), visible(str(value))
+
+
+def _print_prompt(name: str, manager: TaskManager) -> None:
+    """The prompt of the first doc of a task, or of a suite's first task as the suite asks it."""
+    from lm_eval.orders.requests import build_ordered
+    from lm_eval.reports.samples import prompt_lines
+    from lm_eval.requests import PromptOptions
+
+    try:
+        task = next(iter(manager.load([name])["tasks"].values()))
+        (doc,) = build_ordered(task, [0], PromptOptions())
+    except LmEvalError as error:
+        print(f"\nNo prompt can be shown: {visible(str(error))}")
+        return
+    rows = " (invented rows)" if task.uses_sample_rows else ""
+    print(f"\nThe first prompt of {visible(task.name)}{rows}:")
+    print("\n".join(prompt_lines(doc.context)))
+    asked = doc.asked
+    if asked.continuations:
+        print(f"scored:   {'  '.join(visible(repr(one), 40) for one in asked.continuations)}")
+    print(f"right:    {visible(repr(asked.target), 80)}")

@@ -1,4 +1,4 @@
 """Checks of replies that have no gold answer: whether each instruction of a prompt was followed.
 
-Read in this order: counting, language, instructions, score.
+Read in this order: instructions, score.
 """

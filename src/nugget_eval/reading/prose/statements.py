@@ -12,9 +12,9 @@ from itertools import pairwise
 from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, make
 from nugget_eval.reading.cues import cue_before
 from nugget_eval.reading.prose import vocabulary as v
-from nugget_eval.reading.prose.claims import LABEL, SENTENCE, claimed
-from nugget_eval.reading.prose.single import assigned, single
-from nugget_eval.reading.spellings import LABELS
+from nugget_eval.reading.prose.claims import END, LABEL, OPEN, SENTENCE, claimed
+from nugget_eval.reading.remarks import takes_back
+from nugget_eval.reading.spellings import LABELS, Label
 
 LONGEST_PROSE = 200_000
 """Characters; sentences are not looked for in a longer reply."""
@@ -82,3 +82,126 @@ def _enumerated(sentence: str, at: int, words: LabelWords, count: int) -> Candid
         for label, one in zip(labels, found, strict=True)
     )
     return make("prose", "series", (at + start, at + end), slots)
+
+
+# The label that a sentence gives to the only nugget: ``The label is support``, ``I choose it``
+
+
+_LABEL = (
+    r"(?P<label>[\"'*`“‘«]{0,3}[ ]?(?:(?:fully|partially|partly|partial|not"
+    r"|un)[ _-]?){0,2}support(?:ed)?(?![A-Za-z0-9_])"
+    r"[ ]?[\"'*`”’»]{0,3})"
+)
+# What a judge calls its label, and the verb behind it, in the languages judges are asked in.
+_NAMES = (
+    r"(?:label|answer|verdict|decision|judge?ment|classification|rating|assessment|urteil|antwort"
+    r"|bewertung"
+    r"|entscheidung|einstufung|étiquette|réponse|décision|etiqueta|respuesta|veredicto|decisión"
+    r"|rótulo|resposta|decisão"
+    r"|etichetta|risposta|verdetto|decisione|метка|ответ|вердикт|решение|оценка)"
+)
+_VERBS = r"(?:is|are|lautet|ist|est|es|é|è|sera|será|(?:should|will|would)\s+be|:|=|→|->|—|–)"
+_ASIAN_NAMES = (
+    r"(?:标签|標籤|答案|结论|結論|判定|判断|ラベル|回答|答え|評価|레이블|라벨|답변?|정답|판정"
+    r"|التصنيف|الحكم|الإجابة|التسمية|लेबल|उत्तर|निर्णय)"
+)
+_SINGLE = re.compile(
+    rf"(?:\b{_NAMES}\b(?P<about>[^.:=!?\n]{{0,60}}?)\s?{_VERBS}"
+    rf"|{_ASIAN_NAMES}[^.:=!?\n]{{0,20}}?(?::|=|是|为|為|は|が|은|는|이|هو|هي|है|(?=[ ]))"
+    rf"|\b(?:labell?(?:ed)?|marke?d?|rated?|judged?|classif(?:y|ied)|assigned?|assign\s+the\s+label)\b"
+    r"(?P<object>[^.:=!?\n]{0,60}?\bas|\s+(?:the|this)\s+(?:nugget|claim|fact)|(?:\s+it)?"
+    r"|\s+(?:the\s+label))"
+    r"|\b(?:it|this)\s+is\b|\b(?:go|gone)\s+with\b|\b(?:nugget|claim)\s+gets\b"
+    r"|\b(?:nugget|claim|statement|fact|so|therefore|thus|hence|result|conclusion|ergebnis|fazit"
+    r"|résultat|conclusión)\s?:"
+    r"|\b(?:therefore|thus|hence|so)\b,?"
+    r"|\b(?:the|this)\s+(?:nugget|claim|fact|statement)\s+(?=is\b)(?P<subject>is))"
+    rf"[ \t]{{0,2}}:?[ \t]{{0,2}}{_LABEL}(?P<rest>[^.\n。]{{0,80}})",
+    re.IGNORECASE,
+)
+_DOUBT = re.compile(rf"{v.DOUBT}|\b(?:suppose|neither)\b", re.IGNORECASE)
+_DENIED = re.compile(
+    r"\b(?:no|not|never|neither|nicht|kein\w*|pas|não|non|не|нет)\b", re.IGNORECASE
+)
+_ANOTHER = re.compile(r"(?:partial|not)_support", re.IGNORECASE)
+_SENTENCE_REACH = 200
+
+
+def single(text: str, words: LabelWords) -> Iterator[Candidate]:
+    """One candidate per sentence that gives *the* nugget a label; doubt and alternatives give none."""
+    for statement in _SINGLE.finditer(text):
+        label = words(statement["label"], strict_slot=False)
+        sentence = _sentence(text, statement.start("label"))
+        rest = statement["rest"]
+        clause = re.split(r"[,;:]", sentence.rstrip(" :"))[-1]
+        is_open = OPEN.search(rest) or _ANOTHER.search(rest) or _DENIED.search(clause)
+        is_open = is_open or _DOUBT.search(sentence)
+        if (
+            label is None
+            or is_open
+            or takes_back(label, rest)
+            or _is_negated(statement)
+            or not END.match(statement["rest"])
+        ):
+            continue
+        span = (statement.start(), statement.end("label"))
+        candidate = make("prose", "statement", span, [Slot(label, None, span)])
+        if candidate is not None:
+            yield candidate
+
+
+_ANY_LABEL = re.compile(rf"(?<![A-Za-z0-9_]){_LABEL}", re.IGNORECASE)
+_ASSIGNING = re.compile(rf"(?:[^\w?]|{v.GLUE}|{v.ASSIGN}|{v.REVISING})*", re.IGNORECASE)
+_ASSIGNED = re.compile(rf"(?:[^\w?]|{v.ASSIGNED})*", re.IGNORECASE)
+
+
+def assigned(text: str, words: LabelWords) -> Iterator[Candidate]:
+    """Sentences that are nothing but a label and words that assign it: ``I would go with support``."""
+    has_label = False
+    for sentence in SENTENCE.finditer(text):
+        if len(sentence[0]) > 2 * _SENTENCE_REACH or sentence[0].endswith("?"):
+            continue
+        labels = list(_ANY_LABEL.finditer(sentence[0]))
+        if len(labels) != 1 or _DOUBT.search(sentence[0]):
+            continue
+        label = _assigned(sentence[0], labels[0], words, is_first=not has_label)
+        if label is None:
+            continue
+        has_label = True
+        start, end = (sentence.start() + place for place in labels[0].span("label"))
+        candidate = make("prose", "statement", (start, end), [Slot(label, None, (start, end))])
+        if candidate is not None:
+            yield candidate
+
+
+def _assigned(
+    sentence: str, found: re.Match[str], words: LabelWords, *, is_first: bool
+) -> Label | None:
+    """The label of a sentence if its other words only assign it; *no* may take back an earlier one."""
+    start = found.start("label")
+    clause = max(sentence.rfind(",", 0, start), sentence.rfind(":", 0, start)) + 1
+    lead, rest = sentence[:start], sentence[found.end("label") :]
+    if not _ASSIGNING.fullmatch(lead, clause) or cue_before(lead[:clause]):
+        return None
+    if _DENIED.search(lead) and (is_first or not v.is_taking_back(lead)):
+        return None
+    if lead.strip() and _is_negated(found):
+        return None
+    is_closed = END.match(rest) is not None and not OPEN.search(rest)
+    label = words(found["label"], strict_slot=False)
+    if label is None or takes_back(label, rest):
+        return None
+    return label if is_closed or _ASSIGNED.fullmatch(rest) else None
+
+
+def _sentence(text: str, end: int) -> str:
+    """The part of a sentence before ``end``."""
+    before = text[max(0, end - _SENTENCE_REACH) : end]
+    return re.split(r"[.!?\n。]", before)[-1]
+
+
+def _is_negated(statement: re.Match[str]) -> bool:
+    """True for ``the label is not support``, which denies a label instead of giving one."""
+    is_bare = " " in statement["label"].strip("\"'*` ") and statement["label"][:1].isalpha()
+    has_subject = statement.re is _SINGLE and statement["subject"] is not None
+    return is_bare and not has_subject and "supported" not in statement["label"].lower()
