@@ -20,7 +20,7 @@ from lm_eval.models.loading import bystander_note
 from lm_eval.orders.permutation import parse_permutation
 from lm_eval.reports.samples import write_out as print_prompts
 from lm_eval.requests import PromptOptions, check_limit
-from lm_eval.requests.skipped import MAX_SKIPPED
+from lm_eval.requests.options import MAX_SKIPPED
 from lm_eval.run.plan import SEEDS, Run, RunOptions, priced
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group

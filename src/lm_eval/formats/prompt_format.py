@@ -16,7 +16,7 @@ from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja, s
 from lm_eval.errors import FieldError, FormatError, GoldError
 from lm_eval.formats.assemble import Turn
 from lm_eval.formats.gold import has_twins, one_of_each_text, with_twins
-from lm_eval.formats.identity import fingerprint_of, plain
+from lm_eval.formats.identity import format_fingerprint, plain
 from lm_eval.formats.items import AnswerKind, Item, LabelStyle, label_variables, labels_for
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 
@@ -301,7 +301,7 @@ class PromptFormat:
     @cached_property
     def fingerprint(self) -> str:
         """Twelve hex digits over everything that changes a prompt or a reading."""
-        return fingerprint_of(self.as_data(), shows_labels=self.shows_labels)
+        return format_fingerprint(self.as_data(), shows_labels=self.shows_labels)
 
     def as_data(self) -> dict[str, Any]:
         """Every field as plain YAML data."""

@@ -18,7 +18,7 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.orders.permutation import Order, Permutation, names_others, orders
 from lm_eval.requests import DocRequests, PromptOptions, Request, generation_kwargs
 from lm_eval.requests.build import DocRef, ask_in, build_contexts, build_requests, repeated, showing
-from lm_eval.requests.skipped import SkippedDocs
+from lm_eval.requests.options import SkippedDocs
 from lm_eval.tasks.prompts import FormatPrompts
 from lm_eval.tasks.task import ConfigurableTask
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.positions import recall_spread
-from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
+from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.numbers import number, with_interval
-from lm_eval.text.terminal import visible
+from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.requests.skipped import skipped_line
+from lm_eval.requests.options import skipped_line
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
+from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.numbers import (
     amount,
     cost_digits,
@@ -28,7 +28,7 @@ from lm_eval.text.numbers import (
     value_of,
 )
 from lm_eval.text.secrets import known_secrets
-from lm_eval.text.terminal import visible
+from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -3,7 +3,7 @@
 Requests of one doc share one context object, and contexts share the texts and messages of their shots,
 so that memory grows neither with the number of choices nor with the number of shots.
 
-Read in this order: options, values, skipped, build.
+Read in this order: options, values, build.
 """
 
 from __future__ import annotations

@@ -20,8 +20,7 @@ from lm_eval.formats.assemble import (
     single_turn_chat,
 )
 from lm_eval.formats.normalisation import CONTENT_FREE
-from lm_eval.requests.options import PromptOptions, generation_kwargs, shot_count
-from lm_eval.requests.skipped import SkippedDocs
+from lm_eval.requests.options import PromptOptions, SkippedDocs, generation_kwargs, shot_count
 from lm_eval.requests.values import (
     DocRequests,
     GenerateRequest,

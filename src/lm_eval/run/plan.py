@@ -21,7 +21,7 @@ from lm_eval.models.loading import EMBEDDED_MODEL, model_parameters, name_of
 from lm_eval.reports.results_file import RunInfo, results_dict
 from lm_eval.requests import DocRequests, PromptOptions
 from lm_eval.requests.build import build_requests
-from lm_eval.requests.skipped import MAX_SKIPPED, SkippedDocs
+from lm_eval.requests.options import MAX_SKIPPED, SkippedDocs
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.task import ConfigurableTask
 

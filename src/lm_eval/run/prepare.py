@@ -30,7 +30,7 @@ from lm_eval.errors import (
 from lm_eval.formats.compile import general_names, get_format
 from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, choose_docs, shot_count
-from lm_eval.requests.skipped import SkippedDocs
+from lm_eval.requests.options import SkippedDocs
 from lm_eval.run.plan import Prepared, RunOptions, build_docs
 from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import LAB_PACKAGES, require

@@ -1,13 +1,14 @@
 """What the differences between formats mean, one line for each finding.
 
 In: a ``Comparison``. Out: ``Finding``s: whether the format matters, and which differences are real,
-confounded by replies without an answer, or inconclusive.
+confounded by replies without an answer, or inconclusive; and these as lines on a console.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from lm_eval.lab.compare.values import (
     ALPHA,
@@ -23,13 +24,21 @@ from lm_eval.lab.compare.verdicts import fewest_units
 from lm_eval.lab.show.phrases import round_up
 from lm_eval.screen.scores import short, short_interval
 from lm_eval.text.numbers import counted, joined, percent
-from lm_eval.text.terminal import visible
+from lm_eval.text.terminal import Paragraph, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
 
 LABELS = {REAL: "Real", CONFOUNDED: "Confounded", INCONCLUSIVE: "Inconclusive"}
 MOST_PAIRS = 4
 """Pairs on lines of their own under one verdict; ``lm-eval compare`` lists the others."""
 ALWAYS = 0.995
 """A p from here on rounds to 1."""
+MOST_TASKS = 6
+"""Tasks whose formats are compared on the screen; ``lm-eval compare`` has the others."""
+LABEL_WIDTH = 14
+"""``Inconclusive`` and two spaces."""
+STYLES = {"Real": "bold green", "Confounded": "yellow", "Inconclusive": "dim"}
 _ADJUSTED = {"holm": "Holm", "bh": "Benjamini–Hochberg", "by": "Benjamini–Yekutieli"}
 
 
@@ -243,3 +252,54 @@ def short_p(p: float) -> str:
     if p >= ALWAYS:
         return "p = 1"
     return f"p = {short(p, 3 if p < 0.1 else 2)}"
+
+
+# Printed
+
+
+def print_findings(blocks: Sequence[Comparison], console: Console) -> None:
+    """Print what the comparisons say: line by line of one task, in a sentence or two of each of many."""
+    for renderable in _of_one_task(blocks[0]) if len(blocks) == 1 else _of_tasks(blocks):
+        console.print(renderable)
+
+
+def _of_tasks(blocks: Sequence[Comparison]) -> Iterator[RenderableType]:
+    yield ""
+    shown = blocks[:MOST_TASKS]
+    width = max(len(visible(block.task)) for block in shown) + 2
+    for block in shown:
+        yield Paragraph(f"{visible(block.task):{width}}", summary(block))
+    if len(blocks) > len(shown):
+        yield f"{len(blocks) - len(shown)} more tasks are compared by the command below."
+
+
+def _of_one_task(block: Comparison) -> Iterator[RenderableType]:
+    is_first = True
+    for finding in findings(block):
+        if not finding.label:
+            yield ""
+            yield from (Paragraph("", line) for line in finding.lines)
+            continue
+        if is_first:
+            yield ""
+            is_first = False
+        for place, line in enumerate(finding.lines):
+            label = finding.label if place == 0 else ""
+            yield _Labelled(label, line)
+
+
+class _Labelled:
+    """A line after a label in a colour of its own, its later lines indented to match."""
+
+    def __init__(self, label: str, text: str) -> None:
+        self._label = label
+        self._paragraph = Paragraph(f"{label:{LABEL_WIDTH}}", text)
+
+    def __rich_console__(self, console: Console, options: object) -> Iterator[RenderableType]:
+        from rich.text import Text
+
+        for line in self._paragraph.__rich_console__(console, options):  # type: ignore[arg-type]
+            assert isinstance(line, Text)
+            if self._label and line.plain.startswith(self._label):
+                line.stylize(STYLES.get(self._label, ""), 0, len(self._label))
+            yield line

@@ -6,18 +6,28 @@ files are written by then, and what cannot be compared is said in one line.
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lm_eval.requests.options import skipped_line
 from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome
-from lm_eval.scoring.results import TaskResult
-from lm_eval.screen.remarks import remarks, reread_command
+from lm_eval.scoring.results import ChoiceTally, ReadingSummary, TaskResult
 from lm_eval.screen.scores import ScoreRow, score_lines, score_rows, short
-from lm_eval.text.columns import Paragraph
-from lm_eval.text.numbers import amount, cost_digits, count, counted, duration, tokens
-from lm_eval.text.terminal import visible
+from lm_eval.text.numbers import (
+    amount,
+    cost_digits,
+    count,
+    counted,
+    duration,
+    joined,
+    percent,
+    tokens,
+)
+from lm_eval.text.secrets import known_secrets
+from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -25,17 +35,13 @@ if TYPE_CHECKING:
     from lm_eval.answers.prices import Prices
     from lm_eval.lab.compare.values import Comparison
 
+
 DOT = " · "
-MOST_TASKS = 6
-"""Tasks whose formats are compared on the screen; ``lm-eval compare`` has the others."""
 MOST_REMARKS = 6
-MOST_ROWS = 30
+MOST_SCORES = 30
 """With more scores than these, those of a group stand for its tasks."""
-LABEL = 14
-"""The width of the labels before findings: ``Inconclusive`` and two spaces."""
 COMMAND = 9
 """The width of the words before commands: ``Details`` and two spaces."""
-STYLES = {"Real": "bold green", "Confounded": "yellow", "Inconclusive": "dim"}
 
 
 def print_screen(
@@ -54,7 +60,10 @@ def print_screen(
     _print_scores(shown, console)
     if folded:
         console.print(Paragraph("", folded))
-    print_findings(blocks, console)
+    if blocks:
+        from lm_eval.screen.findings import print_findings
+
+        print_findings(blocks, console)
     _print_remarks(list(remarks(results, blocks, names_tasks=names_tasks)), console)
     console.print()
     for label, text in _endings(outcome, prices, blocks):
@@ -113,7 +122,7 @@ def _items(results: Sequence[TaskResult], which: str) -> str:
 def _folded(rows: Sequence[ScoreRow]) -> tuple[Sequence[ScoreRow], str]:
     """The rows to show, and a line for the others: of a large family its groups alone."""
     groups = [row for row in rows if row.is_group]
-    if len(rows) <= MOST_ROWS or not groups:
+    if len(rows) <= MOST_SCORES or not groups:
         return rows, ""
     tasks = [row for row in rows if not row.is_group and row.estimate is not None]
     ordered = sorted(tasks, key=lambda row: row.estimate.value if row.estimate else 0.0)
@@ -133,63 +142,6 @@ def _print_scores(rows: Sequence[ScoreRow], console: Console) -> None:
         if first_group and place == first_group + 1 and len(lines) == len(rows) + 1:
             console.print()
         console.print(Text(line, style="dim" if place == 0 and len(lines) > len(rows) else ""))
-
-
-# Findings
-
-
-def print_findings(blocks: Sequence[Comparison], console: Console) -> None:
-    """Print what the comparisons say: line by line of one task, in a sentence or two of each of many."""
-    for renderable in _of_one_task(blocks[0]) if len(blocks) == 1 else _of_tasks(blocks):
-        console.print(renderable)
-
-
-def _of_tasks(blocks: Sequence[Comparison]) -> Iterator[RenderableType]:
-    if not blocks:
-        return
-    from lm_eval.screen.findings import summary
-
-    yield ""
-    shown = blocks[:MOST_TASKS]
-    width = max(len(visible(block.task)) for block in shown) + 2
-    for block in shown:
-        yield Paragraph(f"{visible(block.task):{width}}", summary(block))
-    if len(blocks) > len(shown):
-        yield f"{len(blocks) - len(shown)} more tasks are compared by the command below."
-
-
-def _of_one_task(block: Comparison) -> Iterator[RenderableType]:
-    from lm_eval.screen.findings import findings
-
-    is_first = True
-    for finding in findings(block):
-        if not finding.label:
-            yield ""
-            yield from (Paragraph("", line) for line in finding.lines)
-            continue
-        if is_first:
-            yield ""
-            is_first = False
-        for place, line in enumerate(finding.lines):
-            label = finding.label if place == 0 else ""
-            yield _Labelled(label, line)
-
-
-class _Labelled:
-    """A line after a label in a colour of its own, its later lines indented to match."""
-
-    def __init__(self, label: str, text: str) -> None:
-        self._label = label
-        self._paragraph = Paragraph(f"{label:{LABEL}}", text)
-
-    def __rich_console__(self, console: Console, options: object) -> Iterator[RenderableType]:
-        from rich.text import Text
-
-        for line in self._paragraph.__rich_console__(console, options):  # type: ignore[arg-type]
-            assert isinstance(line, Text)
-            if self._label and line.plain.startswith(self._label):
-                line.stylize(STYLES.get(self._label, ""), 0, len(self._label))
-            yield line
 
 
 # Remarks and commands
@@ -283,3 +235,185 @@ def reuse_words(outcome: Outcome) -> str:
         else f"taken from {visible(str(cache))}"
     )
     return f"{counts['reused']:,} of {counts['total']:,} answers were {where}."
+
+
+# What a reader of the scores should know, a line each: bias, replies without an answer, docs left out
+
+
+UNREAD_ABOVE = 0.05
+"""Share of replies without an answer from which that is said in a line."""
+MOST_ROWS = 4
+"""Rows that are named in one kind of remark."""
+WORTH_REREADING = 0.2
+"""Share of unread replies that another phrase must read for it to be named."""
+BIAS_Z, BIAS_SHARE = 3.5, 0.1
+"""A label is called preferred where it is chosen this many standard errors, and by this share of the
+items, more often than it is right and than someone who guesses would choose it."""
+QUOTE_CHARS = 22
+_SHOWN = {"shown": "shown", "scored": "scored unseen", "hidden": "hidden"}
+REASONS = {
+    "truncated": "cut off",
+    "refused": "refused",
+    "ambiguous": "several answers",
+    "empty": "empty",
+    "unreadable": "no answer found",
+}
+
+
+def remarks(
+    results: Sequence[TaskResult], comparisons: Sequence[Comparison], *, names_tasks: bool
+) -> Iterator[str]:
+    """The lines, in order of weight."""
+
+    def name(result: TaskResult) -> str:
+        return visible(result.name if names_tasks or result.format is None else result.format)
+
+    yield from _left_out(results, name)
+    for result in results:
+        if result.parts:
+            from lm_eval.reports.table import part_lines
+
+            yield from (f"{name(result)} {line}" for line in part_lines(result))
+    yield from _preferred(results, name)
+    yield from _unread(results, name)
+    yield from _different_questions(comparisons, names_tasks=names_tasks)
+    for result in results:
+        yield from (f"{name(result)}: {visible(note)}" for note in result.notes)
+
+
+def _different_questions(comparisons: Sequence[Comparison], *, names_tasks: bool) -> Iterator[str]:
+    """Which formats show the choices; said once where it is the same for several tasks."""
+    by_text: dict[str, list[str]] = {}
+    for comparison in comparisons:
+        by_text.setdefault(_choices_shown(comparison), []).append(visible(comparison.task))
+    by_text.pop("", None)
+    for text, tasks in by_text.items():
+        yield f"{tasks[0]}: {text}" if names_tasks and len(by_text) > 1 else text
+
+
+def _choices_shown(comparison: Comparison) -> str:
+    """``Choices: shown under mcqa, hidden under cot.``, empty where all do the same."""
+    from lm_eval.lab.compare.words import some_names
+
+    parts = [
+        f"{_SHOWN[kind]} under {some_names(rows)}"
+        for kind, rows in comparison.rows_by_choices().items()
+    ]
+    return f"Choices: {', '.join(parts)}." if parts else ""
+
+
+def _left_out(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) -> Iterator[str]:
+    for result in results:
+        if result.missing:
+            yield (
+                f"{name(result)}: {result.missing} of {result.num_docs + result.missing} docs got no "
+                "answer from the model and are in no score. Run again to fill them in."
+            )
+    yield from dict.fromkeys(
+        f"{visible(result.task)}: {skipped_line(result.skipped)}. Skipped docs are in no score; "
+        "`lm-eval validate` lists them."
+        for result in results
+        if result.skipped
+    )
+
+
+def _preferred(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) -> Iterator[str]:
+    """``mcqa chose C for 40 of 80 items; each label is right 20 times.``."""
+    found = []
+    for result in results:
+        label = None if result.tally is None else preferred_label(result.tally)
+        if label is not None and result.tally is not None:
+            found.append((result, result.tally, label))
+    if not found:
+        return
+    parts = [
+        f"{name(result)} chose {visible(label)} for {tally.chosen[label]:,} of {tally.chosen.total():,}"
+        f"{' items' if place == 0 else ''}"
+        for place, (result, tally, label) in enumerate(found[:MOST_ROWS])
+    ]
+    more = (
+        f", and {len(found) - MOST_ROWS} more show a preference" if len(found) > MOST_ROWS else ""
+    )
+    yield f"{', '.join(parts)}{more}; {_right_words(found)}."
+
+
+def _right_words(found: Sequence[tuple[TaskResult, ChoiceTally, str]]) -> str:
+    counts = {count for _, tally, _ in found for count in tally.right.values()}
+    if len(counts) == 1:
+        return f"each label is right {counts.pop():,} times"
+    rights = joined(
+        [f"{visible(label)} {tally.right[label]:,}" for _, tally, label in found[:MOST_ROWS]]
+    )
+    return (
+        f"right are {rights} times" if len(found) > 1 else f"it is right {rights.split()[-1]} times"
+    )
+
+
+def preferred_label(tally: ChoiceTally) -> str | None:
+    """The label that is chosen far more often than it is right; None where there is none."""
+    chosen, right = tally.chosen.total(), tally.right.total()
+    if not chosen or not right or len(tally.right) < 2:
+        return None
+    best, most = None, 0.0
+    for label, times in tally.chosen.items():
+        expected = max(tally.right[label] / right, 1 / len(tally.right))
+        share = times / chosen
+        error = math.sqrt(max(expected * (1 - expected), 0.25 / chosen) / chosen)
+        if share - expected > max(BIAS_Z * error, BIAS_SHARE, most):
+            best, most = label, share - expected
+    return best
+
+
+def _unread(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) -> Iterator[str]:
+    """``cot: 43 of 80 without an answer (26 no answer found, 17 cut off), such as doc 2: “ C”.``."""
+    loud = [
+        (result, result.readings)
+        for result in results
+        if result.readings is not None and is_loud(result.readings)
+    ]
+    loud.sort(key=lambda pair: pair[1].share_read)
+    for result, readings in loud[:MOST_ROWS]:
+        unread = readings.total - readings.read
+        reasons = ", ".join(
+            f"{count:,} {REASONS.get(reason, visible(reason))}"
+            for reason, count in sorted(readings.unread.items(), key=lambda one: (-one[1], one[0]))
+        )
+        counted = f"{unread:,} of {readings.total:,} replies without an answer"
+        yield f"{name(result)}: {counted} ({reasons}){_example(readings)}."
+    rest = loud[MOST_ROWS:]
+    if rest:
+        shares = [percent(r.total - r.read, r.total) for _, r in rest]
+        between = shares[-1] if shares[0] == shares[-1] else f"{shares[-1]} to {shares[0]}"
+        yield f"{len(rest)} more: {between} of replies without an answer."
+
+
+def is_loud(readings: ReadingSummary) -> bool:
+    """Whether so many replies have no answer that the reader is told."""
+    return bool(readings.total) and 1 - readings.share_read > UNREAD_ABOVE
+
+
+def _example(readings: ReadingSummary) -> str:
+    if not readings.examples:
+        return ""
+    doc_id, _, reply = readings.examples[0]
+    if not reply.strip():
+        return ""
+    return f", such as doc {doc_id}: “{visible(known_secrets().hide(reply).strip(), QUOTE_CHARS)}”"
+
+
+def reread_command(results: Sequence[TaskResult], folder: str) -> str:
+    """The command that reads most more of the stored replies; empty where another phrase does not."""
+    best: tuple[int, str] = (0, "")
+    for result in results:
+        readings = result.readings
+        if readings is None or not readings.by_phrase:
+            continue
+        ((phrase, count),) = readings.by_phrase.most_common(1)
+        unread = readings.total - readings.read
+        if count >= max(2, unread * WORTH_REREADING) and count > best[0]:
+            scorer = shlex.quote(f"{readings.reader},phrase={phrase}")
+            best = (
+                count,
+                f"lm-eval reread {folder} --tasks {shlex.quote(result.name)} --scorer {scorer}",
+            )
+    return visible(best[1])

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.config.fields import shorten
+from lm_eval.config.fields import compile_field, shorten
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.gold import TARGET_TYPES
 from lm_eval.formats.normalisation import NORMALISATIONS
-from lm_eval.tasks.keys.order import check_seed
-from lm_eval.tasks.keys.rows import check_bad_docs, check_filter
 
 if TYPE_CHECKING:
     from lm_eval.tasks.config import TaskConfig
@@ -39,17 +37,17 @@ def check_values(config: TaskConfig) -> None:
     _check_cluster(config.cluster, where)
     _check_primary(config.primary_metric, where)
     _check_match(config.fewshot_match, where)
-    check_bad_docs(config.skip_docs, where)
+    _check_bad_docs(config.skip_docs, where)
     if config.sample_rows is not None:
         from lm_eval.tasks.keys.sample_rows import check_sample_rows
 
         check_sample_rows(config.sample_rows, where)
-    check_seed(config.shuffle_choices, where)
+    _check_seed(config.shuffle_choices, where)
     if not isinstance(config.redact, bool | None):
         raise ConfigError(
             f"{where}: redact must be true or false, not {shorten(config.redact)}.", key="redact"
         )
-    check_filter(config.where, "where", where)
+    _check_filter(config.where, "where", where)
     _check_score_by(config.score_by, where)
     _check_checks(config, where)
     for name, least in (("num_fewshot", 0), ("repeats", 1)):
@@ -74,6 +72,15 @@ def check_values(config: TaskConfig) -> None:
     _check_data_keys(config, where)
 
 
+def _check_seed(seed: Any, where: str) -> None:
+    if seed is None or (isinstance(seed, int | str) and not isinstance(seed, bool)):
+        return
+    raise ConfigError(
+        f"{where}: shuffle_choices must be a seed, a whole number such as 1, not {shorten(seed)}.",
+        key="shuffle_choices",
+    )
+
+
 def _check_names(config: TaskConfig, where: str) -> None:
     if config.output_type is not None and config.output_type not in OUTPUT_TYPES:
         raise ConfigError(
@@ -87,6 +94,40 @@ def _check_names(config: TaskConfig, where: str) -> None:
             f"{did_you_mean(str(config.normalization), NORMALISATIONS)} "
             f"Expected one of {listing(NORMALISATIONS)}.",
             key="normalization",
+        )
+
+
+def _check_bad_docs(reasons: Any, where: str) -> None:
+    if reasons is None:
+        return
+    example = "`skip_docs: {two equal options: [86]}`"
+    if not isinstance(reasons, Mapping) or not reasons:
+        raise ConfigError(
+            f"{where}: skip_docs must map reasons to docs, such as {example}, not {shorten(reasons)}.",
+            key="skip_docs",
+        )
+    for reason, named in reasons.items():
+        if isinstance(named, list):
+            if all(isinstance(name, str | int) and not isinstance(name, bool) for name in named):
+                continue
+        elif isinstance(named, str) and compile_field(named).kind == "expression":
+            continue
+        raise ConfigError(
+            f"{where}: skip_docs has {shorten(named)} for the reason {str(reason)!r}. Give a list of "
+            f"doc numbers or ids, such as {example}, or one expression: "
+            '`"{{ options | length < 2 }}"`.',
+            key="skip_docs",
+        )
+
+
+def _check_filter(spec: Any, key: str, where: str) -> None:
+    if spec is None or callable(spec):
+        return
+    if not isinstance(spec, str) or compile_field(spec).kind not in ("expression", "word"):
+        raise ConfigError(
+            f"{where}: {key} cannot be {shorten(spec)}. Give one expression that is true or false for a "
+            f"row: `{key}: \"{{{{ category == 'biology' }}}}\"`.",
+            key=key,
         )
 
 
@@ -237,7 +278,7 @@ def _check_fewshot_config(settings: Mapping[str, Any], where: str) -> None:
                 f"{did_you_mean(str(key), FEWSHOT_KEYS)} Keys: {listing(FEWSHOT_KEYS)}."
             )
     _check_function("fewshot_config.process_docs", settings.get("process_docs"), where)
-    check_filter(settings.get("where"), "fewshot_config.where", where)
+    _check_filter(settings.get("where"), "fewshot_config.where", where)
     split = settings.get("split")
     if split is not None and not isinstance(split, str):
         raise ConfigError(

@@ -21,7 +21,7 @@ from lm_eval.errors import (
 )
 from lm_eval.formats.items import Item
 from lm_eval.tasks.config import TaskConfig
-from lm_eval.tasks.keys.order import check_places
+from lm_eval.tasks.fitness import check_places
 from lm_eval.tasks.prompts import FormatPrompts
 from lm_eval.tasks.task import ConfigurableTask
 

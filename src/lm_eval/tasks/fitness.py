@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from lm_eval.config.fields import compile_field, compile_template, is_jinja, shorten
@@ -28,6 +29,9 @@ from lm_eval.tasks.fewshot import check_sampler
 from lm_eval.tasks.prompts import Asked, FormatPrompts
 
 CHECKED_DOCS = 5
+LOOKED_AT = 200
+FEWEST = 20
+"""Docs that must have their golds at one place before that is no chance."""
 _LABEL = r"(?:^|[\s(\[])\(?[A-Za-z0-9]{1,2}[.):\]]\)?\s*"
 
 
@@ -217,3 +221,29 @@ def check_templates(config: TaskConfig) -> None:
                 compile_template(spec)
             except FieldError as error:
                 raise error.located(field=field) from None
+
+
+def check_places(fmt: PromptFormat, items: Iterable[Item]) -> None:
+    """Refuse a format with labels where the right choice has the same label in all of the first docs.
+
+    Choices that are the same for all docs, such as yes and no, are classes: their docs may be sorted.
+    """
+    if fmt.answers != "choice" or fmt.choice_labels in (None, "choices"):
+        return
+    places: set[Any] = set()
+    lists: set[tuple[str, ...]] = set()
+    count = 0
+    for item in islice(items, LOOKED_AT):
+        places.update(item.gold[:1])
+        lists.add(item.choices)
+        count += 1
+        if len(places) > 1:
+            return
+    if count < FEWEST or len(lists) < 2:
+        return
+    place = places.pop()
+    raise FormatError(
+        f"choice {place + 1} is the right one in each of the first {count} docs, so a model that always "
+        "gives the same label would be right. Write `shuffle_choices: 1` in the task, which orders the "
+        "choices of each doc by a hash, or use a format that scores texts, such as cloze."
+    )

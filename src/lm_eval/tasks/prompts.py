@@ -6,6 +6,7 @@ the question turn, the shot turn and what is scored, and does not know which of 
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,10 +24,10 @@ from lm_eval.formats.items import (
     data_labels,
     passage_text,
     question_text,
+    reordered,
     written_choices,
 )
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.tasks.keys.order import shuffled, shuffled_order
 
 Doc = Mapping[str, Any]
 
@@ -344,3 +345,28 @@ def _labels_beside(choice: _Named) -> Field | None:
         return compile_field(lambda doc: columns.names if columns.are_columns(doc) else ())
     parted = _TEXTS_OF.fullmatch(choice.compiled.expression or "")
     return None if parted is None else compile_field(f"{{{{ {parted['parent']}.label }}}}")
+
+
+# The order of a doc's choices where the task shuffles them (``shuffle_choices``). It depends on the seed
+# and on these texts alone, so it is the same under every format, in examples, and in a copy of the data
+# that lists the choices otherwise.
+
+
+def shuffled_order(seed: Any, question: str, choices: Sequence[str]) -> list[int]:
+    """The places of the choices, in the order in which they are shown."""
+    start = hashlib.sha256(f"{seed}\0{question}\0".encode("utf-8", "surrogatepass"))
+    seen: dict[str, int] = {}
+    keys = []
+    for choice in choices:
+        seen[choice] = seen.get(choice, 0) + 1
+        digest = start.copy()
+        digest.update(f"{seen[choice]}\0{choice}".encode("utf-8", "surrogatepass"))
+        keys.append(digest.digest())
+    return sorted(range(len(choices)), key=keys.__getitem__)
+
+
+def shuffled(item: Item, seed: Any) -> Item:
+    """The item with its choices in the order that the seed gives."""
+    if not item.choices:
+        return item
+    return reordered(item, shuffled_order(seed, item.question, item.choices))

@@ -17,6 +17,7 @@ from typing import Any
 from lm_eval.config.fields import compile_field, compile_template, is_jinja
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, did_you_mean
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
+from lm_eval.formats.identity import task_fingerprint, with_commit
 from lm_eval.formats.normalisation import CALIBRATED, MUTUAL_INFORMATION, leading
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
@@ -33,12 +34,11 @@ from lm_eval.tasks.fitness import (
     check_fitness,
     check_keys,
     check_needs_format,
+    check_places,
     check_supported,
     check_templates,
     show_choices,
 )
-from lm_eval.tasks.keys.fingerprint import fingerprint_of, with_commit
-from lm_eval.tasks.keys.order import check_places
 from lm_eval.tasks.keys.rows import shared_value
 from lm_eval.tasks.methods import HarnessMethods
 from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
@@ -338,7 +338,7 @@ class ConfigurableTask(TaskDocs):
 
     @cached_property
     def _file_fingerprint(self) -> str:
-        return fingerprint_of(self.config)
+        return task_fingerprint(self.config)
 
     # What a subclass brings of its own
 

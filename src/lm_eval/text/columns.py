@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lm_eval.text.terminal import Paragraph
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
     from rich.table import Table
@@ -18,14 +20,6 @@ if TYPE_CHECKING:
 
 _NARROWEST_TEXT = 12
 """A column of wrapped text can always be this narrow."""
-_TIED = re.compile(
-    r"(?<=\d) (?=(?:%|×|h|min|m?s|[kMG]B)(?!\w))"  # 96 %, 4 min 05 s
-    r"|(?<=\b[a-z]) (?=[=<>≤≥≈] [\d.−-])|(?<=[=<>≤≥≈±]) (?=[\d.−-])| (?=± )"  # p = 0.05, < 1 %
-)
-"""Spaces at which a line never breaks."""
-_TIE = "\u00ad"
-"""Replaces such a space while lines are wrapped, because Rich also breaks at a no-break space. It is as
-wide as a space and never occurs in ``visible`` text."""
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*\[\]<>|&#~$])")
 
 
@@ -157,27 +151,6 @@ class FittingTable:
         cells = [(getattr(row, column.field), row.name) for row in self.rows]
         text = ", ".join(f"{cell} ({name})" for cell, name in cells if cell)
         return f"{column.heading}: {text}" if text else ""
-
-
-@dataclass(frozen=True)
-class Paragraph:
-    """A Rich renderable: ``text`` after ``first``, its later lines indented to match.
-
-    A number and its unit stay on one line.
-    """
-
-    first: str
-    text: str
-    style: str = ""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich.text import Text
-
-        width = max(20, options.max_width - len(self.first))
-        start = self.first
-        for line in Text(_TIED.sub(_TIE, self.text)).wrap(console, width, overflow="fold"):
-            yield Text((start + line.plain.replace(_TIE, " ")).rstrip(), style=self.style)
-            start = " " * len(self.first)
 
 
 def markdown(text: str) -> str:

@@ -11,11 +11,12 @@ import os
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 PIPED_WIDTH = 100
 """The width of output that does not go to a terminal, so that tables stay readable in a file."""
@@ -32,6 +33,14 @@ UNSAFE = (
     r"\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _UNSAFE = re.compile(f"[{UNSAFE}]")
+_TIED = re.compile(
+    r"(?<=\d) (?=(?:%|×|h|min|m?s|[kMG]B)(?!\w))"  # 96 %, 4 min 05 s
+    r"|(?<=\b[a-z]) (?=[=<>≤≥≈] [\d.−-])|(?<=[=<>≤≥≈±]) (?=[\d.−-])| (?=± )"  # p = 0.05, < 1 %
+)
+"""Spaces at which a line never breaks."""
+_TIE = "\u00ad"
+"""Replaces such a space while lines are wrapped, because Rich also breaks at a no-break space. It is as
+wide as a space and never occurs in ``visible`` text."""
 
 
 def visible(text: str, limit: int | None = None, *, keep: str = "") -> str:
@@ -71,6 +80,27 @@ def print_line(text: str) -> None:
 def print_written(path: object) -> None:
     """Say where something was written, on one line however long."""
     print_line(f"Written: {visible(str(path))}")
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A Rich renderable: ``text`` after ``first``, its later lines indented to match.
+
+    A number and its unit stay on one line.
+    """
+
+    first: str
+    text: str
+    style: str = ""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        from rich.text import Text
+
+        width = max(20, options.max_width - len(self.first))
+        start = self.first
+        for line in Text(_TIED.sub(_TIE, self.text)).wrap(console, width, overflow="fold"):
+            yield Text((start + line.plain.replace(_TIE, " ")).rstrip(), style=self.style)
+            start = " " * len(self.first)
 
 
 def is_terminal(stream: TextIO | None) -> bool:

@@ -14,7 +14,7 @@ from lm_eval.errors import DataError, LmEvalWarning, UsageError
 from lm_eval.models.loading import bystander_note
 from lm_eval.reports.table import print_forecasts
 from lm_eval.requests.values import Usage
-from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
+from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.numbers import (
     amount,
     cost_digits,
@@ -27,7 +27,7 @@ from lm_eval.text.numbers import (
     tokens,
 )
 from lm_eval.text.secrets import hiding, known_secrets
-from lm_eval.text.terminal import console, print_written, visible
+from lm_eval.text.terminal import Paragraph, console, print_written, visible
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.config import Config
 from nugget_eval.errors import ConfigurationError

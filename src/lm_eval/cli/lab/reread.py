@@ -28,11 +28,11 @@ from lm_eval.lab.reread.results import NOT_READ, Reread, Side, rereadable, rerea
 from lm_eval.lab.show.phrases import difference_words, marked, quoted
 from lm_eval.lab.stored.select import one_run
 from lm_eval.scoring.metrics import same_answer
-from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
+from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.encode import AsDict, to_json
 from lm_eval.text.files import output_file
 from lm_eval.text.numbers import counted, interval, number, percent
-from lm_eval.text.terminal import console, print_written, visible
+from lm_eval.text.terminal import Paragraph, console, print_written, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

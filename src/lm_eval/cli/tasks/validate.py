@@ -26,7 +26,7 @@ from lm_eval.errors import (
 )
 from lm_eval.formats.list_file import add_formats
 from lm_eval.requests import PromptOptions
-from lm_eval.requests.skipped import ranges
+from lm_eval.requests.options import ranges
 from lm_eval.run.plan import RunOptions
 from lm_eval.run.prepare import load_metrics, metric_names, prepare
 from lm_eval.tasks.config import TaskConfig

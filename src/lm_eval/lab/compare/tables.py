@@ -31,7 +31,7 @@ from lm_eval.lab.compare.words import sentences, title
 from lm_eval.lab.show.phrases import chance, digits, size
 from lm_eval.lab.show.plots import Plot, flips_plot, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
-from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph, markdown
+from lm_eval.text.columns import Cells, Column, FittingTable, markdown
 from lm_eval.text.files import unique_name
 from lm_eval.text.numbers import (
     bounds,
@@ -45,7 +45,7 @@ from lm_eval.text.numbers import (
     value_of,
     with_interval,
 )
-from lm_eval.text.terminal import visible
+from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

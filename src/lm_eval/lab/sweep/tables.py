@@ -23,10 +23,10 @@ from lm_eval.stats.components import SlotEffect
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.paired import Paired
 from lm_eval.stats.partial.distribution import CALIBRATED
-from lm_eval.text.columns import Cells, Column, FittingTable, Paragraph
+from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.files import safe_task_name
 from lm_eval.text.numbers import counted, interval, number, p_value, percent
-from lm_eval.text.terminal import visible
+from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

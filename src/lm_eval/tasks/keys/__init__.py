@@ -1,4 +1,4 @@
-"""What single keys of a task file mean: rows, the order of choices, and what makes two tasks the same.
+"""What single keys of a task file mean: which rows, invented rows, and facts about the benchmark.
 
-Read in this order: rows, sample_rows, order, fingerprint, facts.
+Read in this order: rows, sample_rows, facts.
 """

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any
 
 from lm_eval.config.fields import Field, compile_field, equality, shorten
-from lm_eval.errors import ConfigError, DataError, FieldError, did_you_mean, listing
+from lm_eval.errors import DataError, FieldError, did_you_mean, listing
 
 Doc = Mapping[str, Any]
 _SHOWN_VALUES = 20
@@ -117,42 +117,6 @@ class KnownBadDocs:
                     f"skip_docs ({reason}) names doc {name!r}, which is not there. A number counts from "
                     f"0 to {len(self._docs) - 1}; a text is the doc's value in the column `id`."
                 )
-
-
-def check_bad_docs(reasons: Any, where: str) -> None:
-    """Refuse what does not say which docs are left out and why."""
-    if reasons is None:
-        return
-    example = "`skip_docs: {two equal options: [86]}`"
-    if not isinstance(reasons, Mapping) or not reasons:
-        raise ConfigError(
-            f"{where}: skip_docs must map reasons to docs, such as {example}, not {shorten(reasons)}.",
-            key="skip_docs",
-        )
-    for reason, named in reasons.items():
-        if isinstance(named, list):
-            if all(isinstance(name, str | int) and not isinstance(name, bool) for name in named):
-                continue
-        elif isinstance(named, str) and compile_field(named).kind == "expression":
-            continue
-        raise ConfigError(
-            f"{where}: skip_docs has {shorten(named)} for the reason {str(reason)!r}. Give a list of "
-            f"doc numbers or ids, such as {example}, or one expression: "
-            '`"{{ options | length < 2 }}"`.',
-            key="skip_docs",
-        )
-
-
-def check_filter(spec: Any, key: str, where: str) -> None:
-    """Refuse what cannot say of a row whether it is meant."""
-    if spec is None or callable(spec):
-        return
-    if not isinstance(spec, str) or compile_field(spec).kind not in ("expression", "word"):
-        raise ConfigError(
-            f"{where}: {key} cannot be {shorten(spec)}. Give one expression that is true or false for a "
-            f"row: `{key}: \"{{{{ category == 'biology' }}}}\"`.",
-            key=key,
-        )
 
 
 def shared_value(spec: Any, key: str = "fewshot_match") -> Callable[[Doc], Any]:

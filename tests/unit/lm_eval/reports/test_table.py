@@ -16,8 +16,8 @@ from lm_eval.reports.table import print_results, results_table
 from lm_eval.requests.values import Usage
 from lm_eval.scoring.results import ReadingSummary
 from lm_eval.stats.estimates import Estimate, share_estimate
-from lm_eval.text.columns import Paragraph
 from lm_eval.text.numbers import amount, cost_digits, duration, interval, number, percent
+from lm_eval.text.terminal import Paragraph
 from tests.support.paths import GOLDEN
 from tests.support.report_cases import COT, COUNTED, GENERATE, GROUPS, PRICES, RESULTS, result
 

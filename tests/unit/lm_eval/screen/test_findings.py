@@ -10,7 +10,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lm_eval.screen.page import print_findings
+from lm_eval.screen.findings import print_findings
 from tests.support.comparison_cases import CASES, comparison
 from tests.support.paths import GOLDEN
 

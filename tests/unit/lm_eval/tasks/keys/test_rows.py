@@ -23,8 +23,7 @@ from lm_eval.errors import (
     UsageError,
 )
 from lm_eval.requests import PromptOptions, build_requests
-from lm_eval.requests.options import allowed_count
-from lm_eval.requests.skipped import SkippedDocs
+from lm_eval.requests.options import SkippedDocs, allowed_count
 from lm_eval.tasks.every_format import every_format
 from lm_eval.tasks.keys.rows import RowFilter
 from tests.support.command_line import run_inside

@@ -78,9 +78,9 @@ def test_a_run_never_uses_them(place: Workplace) -> None:
 def test_they_say_nothing_of_the_task(place: Workplace) -> None:
     def fingerprint(**keys: Any) -> str:
         config = TaskConfig(task="t", dataset_path="d.jsonl", test_split="test", **keys)
-        from lm_eval.tasks.keys.fingerprint import fingerprint_of
+        from lm_eval.formats.identity import task_fingerprint
 
-        return fingerprint_of(config)
+        return task_fingerprint(config)
 
     assert fingerprint() == fingerprint(sample_rows="rows/t.jsonl")
 

@@ -13,7 +13,7 @@ from lm_eval import simple_evaluate
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.cli import main
 from lm_eval.errors import AmbiguousGoldError, FieldError, FormatError, UsageError
-from lm_eval.requests.skipped import ranges
+from lm_eval.requests.options import ranges
 from lm_eval.run.plan import RunOptions
 from lm_eval.run.prepare import askable, prepare
 

@@ -14,7 +14,7 @@ from lm_eval.errors import ConfigError, FormatError, LmEvalWarning
 from lm_eval.formats.compile import format_names
 from lm_eval.formats.items import Item
 from lm_eval.tasks.every_format import every_format
-from lm_eval.tasks.keys.order import shuffled, shuffled_order
+from lm_eval.tasks.prompts import shuffled, shuffled_order
 
 ROWS = [
     {"question": f"q{n} is _, or not", "options": [f"{sign}{n}" for sign in ("right ", *"xyz")]}
