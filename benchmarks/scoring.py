@@ -96,8 +96,8 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
 
 def run_tree(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, float]:
     from lm_eval.models.hf.auto_batch import AutoBatch
+    from lm_eval.models.hf.engine import TreeScorer
     from lm_eval.models.hf.forward import PlainScorer
-    from lm_eval.models.hf.tree_scoring import TreeScorer
 
     model, spans = _prepare(folder, pairs)
     plain = PlainScorer(model, device="cpu", batch=AutoBatch(1)).score

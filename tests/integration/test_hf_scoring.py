@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lm_eval.models.hf.tree_scoring import TreeScorer
+from lm_eval.models.hf.engine import TreeScorer
 from lm_eval.models.local.token_tree import Span
 from tests.support.scored_spans import assert_scores, plain_scores, spans_of
 

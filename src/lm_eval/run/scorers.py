@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from lm_eval.answers.exchange import DocSink
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.base import LM
 from lm_eval.reports.samples import Show, format_sample, missing_sample
@@ -31,7 +32,7 @@ def shown_by(model: LM) -> Show:
     return show
 
 
-class TaskScorer:
+class TaskScorer(DocSink):
     """Scores one task's docs as they complete; call ``results()`` last."""
 
     def __init__(self, prepared: Prepared, show: Show, on_sample: SampleSink | None) -> None:

@@ -1,7 +1,7 @@
 """Tasks: what is asked. YAML files, their docs, few-shot examples, groups.
 
 Read in this order: keys, prompts, wrappers, fewshot, checks, config, methods, docs, fitness, task,
-every_format, groups, families, index, definitions, loader.
+groups, families, index, definitions, loader.
 """
 
 from __future__ import annotations

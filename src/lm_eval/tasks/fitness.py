@@ -9,17 +9,21 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.fields import compile_field, compile_template, is_jinja, shorten
 from lm_eval.errors import (
     ConfigError,
     FieldError,
     FormatError,
+    KnownBadDocError,
     LmEvalError,
     LmEvalWarning,
     UnsupportedError,
+    UsageError,
+    listing,
 )
 from lm_eval.formats.items import Item, counted_labels
 from lm_eval.formats.prompt_format import PromptFormat
@@ -27,6 +31,10 @@ from lm_eval.tasks.checks import score_fields
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import check_sampler
 from lm_eval.tasks.prompts import Asked, FormatPrompts
+
+if TYPE_CHECKING:
+    from lm_eval.tasks.task import ConfigurableTask
+
 
 CHECKED_DOCS = 5
 LOOKED_AT = 200
@@ -215,12 +223,12 @@ def check_templates(config: TaskConfig) -> None:
         "description": config.description,
         **{f"fewshot_config.{key}": value for key, value in (config.fewshot_config or {}).items()},
     }
-    for field, spec in specs.items():
+    for name, spec in specs.items():
         if isinstance(spec, str) and is_jinja(spec):
             try:
                 compile_template(spec)
             except FieldError as error:
-                raise error.located(field=field) from None
+                raise error.located(field=name) from None
 
 
 def check_places(fmt: PromptFormat, items: Iterable[Item]) -> None:
@@ -247,3 +255,108 @@ def check_places(fmt: PromptFormat, items: Iterable[Item]) -> None:
         "gives the same label would be right. Write `shuffle_choices: 1` in the task, which orders the "
         "choices of each doc by a hash, or use a format that scores texts, such as cloze."
     )
+
+
+# ``task@*``: under every format that can be filled on every doc, and a word on the others
+#
+# Formats whose answers are choices share one look at the docs: which choice is right is the same under
+# all of them, so a doc is only laid out again where its number of choices or its gold is new.
+
+
+_MIN_FAILURES = 10
+
+
+def fitting(config: TaskConfig, tasks: Sequence[ConfigurableTask]) -> list[ConfigurableTask]:
+    """Of a task under every format, those that its fields can fill; a warning names the others."""
+    left_out = {**config.unfillable_formats(), **_unfit(tasks)}
+    filled = [task for task in tasks if task.format_name not in left_out]
+    by_reason: dict[str, list[str]] = {}
+    for name, reason in left_out.items():
+        by_reason.setdefault(reason, []).append(name)
+    reasons = "".join(f"\n  {listing(names)}: {why}" for why, names in by_reason.items())
+    if not filled:
+        raise UsageError(
+            f"Task {config.task!r} has no format that its fields can fill on every doc:{reasons}"
+        )
+    if left_out:
+        warnings.warn(
+            f"{config.task}@* leaves out what cannot be filled on every doc:{reasons}",
+            LmEvalWarning,
+            stacklevel=2,
+        )
+    return filled
+
+
+@dataclass(frozen=True)
+class _Scan:
+    """What one format, or all that ask for a choice, find in the docs of a task."""
+
+    failures: dict[int, LmEvalError] = field(default_factory=dict)
+    shapes: dict[Any, tuple[int, Item]] = field(default_factory=dict)
+    """Number of choices and gold → the first doc that has them."""
+    is_hopeless: bool = False
+    """Whether so many docs failed that the others were not looked at."""
+
+
+def _unfit(tasks: Sequence[ConfigurableTask]) -> dict[str, str]:
+    """Format → why it cannot be filled on some doc. Docs that no format can ask are excused."""
+    scans: dict[str, _Scan] = {}
+    misplaced: dict[str, str] = {}
+    of_choices: _Scan | None = None
+    for task in tasks:
+        prompts = task.prompts
+        assert isinstance(prompts, FormatPrompts), "it was asked for with @"
+        if prompts.format.answers != "choice":
+            scan = _scanned(prompts, task)
+        else:
+            of_choices = of_choices or _scanned(prompts, task)
+            scan = _laid_out(of_choices, prompts)
+        scans[str(task.format_name)] = scan
+        try:
+            check_places(prompts.format, prompts.items(task.good_docs()))
+        except FormatError as error:
+            misplaced[str(task.format_name)] = str(error)
+    failed = [set(scan.failures) for scan in scans.values() if not scan.is_hopeless]
+    excused = set.intersection(*failed) if failed else set()
+    reasons = {name: _reason(scan, excused) for name, scan in scans.items()}
+    return {**misplaced, **{name: reason for name, reason in reasons.items() if reason}}
+
+
+def _scanned(prompts: FormatPrompts, task: ConfigurableTask) -> _Scan:
+    """Every doc of a task, until too many of them fail."""
+    scan = _Scan()
+    most = max(_MIN_FAILURES, len(task.eval_docs) // 20)
+    for doc_id, doc in enumerate(task.eval_docs):
+        try:
+            task.check_not_bad(doc_id)
+            item = prompts.item(doc)
+            if prompts.format.answers == "choice":
+                scan.shapes.setdefault((len(item.choices), item.gold), (doc_id, item))
+            else:
+                prompts.format.shot_turn(item)
+        except KnownBadDocError:
+            continue
+        except LmEvalError as error:
+            scan.failures[doc_id] = error
+            if len(scan.failures) > most:
+                return replace(scan, is_hopeless=True)
+    return replace(scan, is_hopeless=len(scan.failures) == len(task.eval_docs))
+
+
+def _laid_out(scan: _Scan, prompts: FormatPrompts) -> _Scan:
+    """The scan of all choices as one format finds it, which may have too few labels."""
+    failures = dict(scan.failures)
+    for doc_id, item in scan.shapes.values():
+        try:
+            prompts.format.shot_turn(item)
+        except LmEvalError as error:
+            failures[doc_id] = error
+    return replace(scan, failures=failures)
+
+
+def _reason(scan: _Scan, excused: set[int]) -> str:
+    """The first failure that counts; empty where there is none."""
+    for doc_id, error in sorted(scan.failures.items()):
+        if scan.is_hopeless or doc_id not in excused:
+            return f"doc {doc_id}: {error}"
+    return ""

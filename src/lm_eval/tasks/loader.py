@@ -22,7 +22,7 @@ from lm_eval.errors import (
 )
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.definitions import Definition, Definitions, LooseGroup, PythonTask
-from lm_eval.tasks.every_format import every_format
+from lm_eval.tasks.fitness import fitting
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.index import Entry, Kind, TaskNames, index_folder, split_selector, task_roots
 from lm_eval.tasks.task import ConfigurableTask
@@ -304,6 +304,15 @@ def build(
     if format_name == "*":
         return [*every_format(found, parity=parity)]
     return [ConfigurableTask(found, format_name=format_name, parity=parity)]
+
+
+def every_format(config: TaskConfig, *, parity: bool) -> list[ConfigurableTask]:
+    """``task@*``: the task under its own formats, or under every built-in that its fields can fill."""
+    tasks = [
+        ConfigurableTask(config, format_name=name, parity=parity)
+        for name in config.format_choices()
+    ]
+    return tasks if config.has_format_map else fitting(config, tasks)
 
 
 def _groups(

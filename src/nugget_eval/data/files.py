@@ -28,7 +28,7 @@ from nugget_eval.data.records import (
     with_labels,
 )
 from nugget_eval.data.rows import Record, Row, read_rows, to_line
-from nugget_eval.reading import RANK, Label
+from nugget_eval.reading.spellings import RANK, Label
 
 T = TypeVar("T")
 

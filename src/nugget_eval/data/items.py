@@ -25,7 +25,7 @@ from nugget_eval.data.records import (
     nugget_ids,
     with_labels,
 )
-from nugget_eval.reading import Label
+from nugget_eval.reading.spellings import Label
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from nugget_eval.data.rows import (
     shown,
     stored,
 )
-from nugget_eval.reading import LABELS, Label, label_of
+from nugget_eval.reading.spellings import LABELS, Label, label_of
 
 Importance: TypeAlias = Literal["vital", "okay"]
 IMPORTANCES: tuple[Importance, ...] = get_args(Importance)

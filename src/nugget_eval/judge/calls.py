@@ -22,7 +22,7 @@ from nugget_eval.data.items import NuggetItem
 from nugget_eval.prompts.examples import Example, load_examples
 from nugget_eval.prompts.formats import NuggetFormat, compose_prompt, nugget_format
 from nugget_eval.prompts.selection import select_prompt_type
-from nugget_eval.reading import LABELS, Label
+from nugget_eval.reading.spellings import LABELS, Label
 
 ASK, SINGLE = "ask", "single"
 BUILTIN = "builtin"

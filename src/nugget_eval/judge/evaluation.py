@@ -30,7 +30,7 @@ from nugget_eval.data.records import TextRecord
 from nugget_eval.judge.judge import Judge, Judged
 from nugget_eval.judge.voting import combine
 from nugget_eval.prompts.formats import PromptInfo
-from nugget_eval.reading import Label
+from nugget_eval.reading.spellings import Label
 from nugget_eval.scores.agreement import (
     Agreement,
     RaterAgreement,

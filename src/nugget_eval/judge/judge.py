@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lm_eval.answers.ask import AnswerCache, ask_all
+from lm_eval.answers.exchange import DocSink
 from lm_eval.answers.keys import DocKeys
 from lm_eval.errors import LmEvalWarning, RequestError
 from lm_eval.formats.assemble import Turn
@@ -27,7 +28,9 @@ from nugget_eval.data.items import NuggetItem
 from nugget_eval.errors import JudgeError
 from nugget_eval.judge.calls import ASK, SINGLE, Call, JudgeCaller
 from nugget_eval.judge.voting import Verdict, check_snippets, median_label
-from nugget_eval.reading import Label, LabelReading, read_reasoning
+from nugget_eval.reading.candidates import LabelReading
+from nugget_eval.reading.reasoning import read_reasoning
+from nugget_eval.reading.spellings import Label
 
 REFUSED = (400, 404, 415, 422, 501)
 """Status codes with which a server rejects ``response_format``."""
@@ -383,7 +386,7 @@ class _Wave:
             yield DocRequests(index, _NOT_ASKED, (), request.context, (request,))
 
 
-class _ReplySink:
+class _ReplySink(DocSink):
     """Reads the replies of a stage as they come in."""
 
     def __init__(self, judge: Judge, calls: Sequence[Call]) -> None:

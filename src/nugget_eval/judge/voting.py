@@ -14,7 +14,8 @@ from typing import Literal
 
 from lm_eval.stats.numeric import Floats
 from nugget_eval.prompts.examples import whole_words
-from nugget_eval.reading import ORDER, RANK, Label, Reasoned
+from nugget_eval.reading.reasoning import Reasoned
+from nugget_eval.reading.spellings import ORDER, RANK, Label
 from nugget_eval.scores.bootstrap import np
 
 Votes = Sequence[Sequence["Label | None"]]

@@ -23,7 +23,7 @@ from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY
 from nugget_eval.judge.calls import Canary
 from nugget_eval.judge.voting import combine, median_label
 from nugget_eval.prompts.catalogue import get_output_format
-from nugget_eval.reading import LABELS, Label
+from nugget_eval.reading.spellings import LABELS, Label
 from nugget_eval.scores.measures import GAIN
 
 ACCURACY, GAIN_METRIC = "accuracy", "gain"

@@ -27,7 +27,7 @@ from nugget_eval.config import Config
 from nugget_eval.data.items import load_items
 from nugget_eval.judge.evaluation import Evaluation, evaluating, judge_specs
 from nugget_eval.output.files import count_replies
-from nugget_eval.reading import Label
+from nugget_eval.reading.spellings import Label
 from nugget_eval.scores.agreement import Agreement, agreement
 from nugget_eval.scores.bootstrap import Resampling, np
 from nugget_eval.scores.compare import tested_over_topics

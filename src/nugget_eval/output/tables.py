@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.numbers import bounds, interval, number, p_value, percent, with_interval
 from lm_eval.text.terminal import visible
-from nugget_eval.reading import LABELS
+from nugget_eval.reading.spellings import LABELS
 from nugget_eval.scores.agreement import Agreement, RaterAgreement
 from nugget_eval.scores.compare import RunAgreement, RunDifference, RunRanking
 from nugget_eval.scores.measures import MEASURES, known_measure

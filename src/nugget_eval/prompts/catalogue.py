@@ -18,7 +18,8 @@ from lm_eval.config.fields import shorten
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.registry import Registry
 from nugget_eval.errors import PromptError, UnknownPromptError
-from nugget_eval.reading import FORMAT_TYPES, LabelReading, read_labels
+from nugget_eval.reading.candidates import FORMAT_TYPES, LabelReading
+from nugget_eval.reading.reader import read_labels
 
 PROMPT_TYPES = ("no_reasoning", "short_cot", "long_cot", "legacy", "optimized")
 DOMAINS = ("biomedical", "legal", "news")

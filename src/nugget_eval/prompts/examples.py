@@ -20,7 +20,7 @@ from lm_eval.errors import ConfigError, did_you_mean, listing
 from nugget_eval.errors import PromptError
 from nugget_eval.prompts.catalogue import BUILTIN
 from nugget_eval.prompts.fence import Data
-from nugget_eval.reading import LABELS
+from nugget_eval.reading.spellings import LABELS
 
 logger = logging.getLogger("nugget_eval.prompts")
 

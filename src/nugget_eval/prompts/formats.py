@@ -38,7 +38,7 @@ from nugget_eval.prompts.catalogue import (
 )
 from nugget_eval.prompts.examples import Example, LeftOut, as_example, without_leaks
 from nugget_eval.prompts.fence import Data, as_item, mark_for, shielded
-from nugget_eval.reading import LabelReading
+from nugget_eval.reading.candidates import LabelReading
 
 _LONGEST_REASON = 200
 EXAMPLE_LABELS = ("support", "not_support", "partial_support")

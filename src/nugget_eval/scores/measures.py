@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from lm_eval.errors import UsageError, did_you_mean
 from lm_eval.stats.numeric import Floats
 from nugget_eval.data.records import Nugget
-from nugget_eval.reading import RANK, Label
+from nugget_eval.reading.spellings import RANK, Label
 from nugget_eval.scores.bootstrap import np
 
 TREC_MEASURES = ("strict_vital_score", "strict_all_score", "vital_score", "all_score")

@@ -1,4 +1,4 @@
 """Data sets of the Hugging Face hub: found, fetched and kept, split by split, with HTTP alone.
 
-Read in this order: settings, client, cache, download, layout, repository, opening, splits.
+Read in this order: settings, client, cache, layout, repository, opening, splits.
 """

@@ -23,9 +23,11 @@ from lm_eval.data.hub.cache import (
     SHA,
     RepoFile,
     RepoFolder,
+    checked,
     checked_name,
     checked_path,
     checked_revision,
+    download,
     megabytes,
 )
 from lm_eval.data.hub.client import (
@@ -35,7 +37,6 @@ from lm_eval.data.hub.client import (
     next_page,
     quoted,
 )
-from lm_eval.data.hub.download import checked, download
 from lm_eval.data.hub.settings import HubSettings, at_each_run
 from lm_eval.errors import DataError, LmEvalWarning, did_you_mean, listing
 from lm_eval.text.progress import Progress

@@ -4,7 +4,7 @@ A format names its readers in ``scorer``; ``bind_reader`` compiles that spec and
 it to a reply. Readers never guess: what cannot be read says why.
 
 Read in this order: reading, text, wording, language, options, sentences, claims, marks, evidence,
-choice, free_text, number, ranking, thinking, reply.
+choice, free_text, number, thinking, reply.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from lm_eval.formats.readers.choice import (
     label_after,
     label_text,
     marked_label,
+    ranking,
 )
 from lm_eval.formats.readers.free_text.phrase import after_last
 from lm_eval.formats.readers.free_text.shapes import (
@@ -26,7 +27,6 @@ from lm_eval.formats.readers.free_text.shapes import (
     short_answer,
 )
 from lm_eval.formats.readers.number import number
-from lm_eval.formats.readers.ranking import ranking
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, Reason, register_reader
 from lm_eval.formats.readers.reply import BoundReader, bind_reader, fitted, read
 from lm_eval.formats.readers.thinking import mask_thinking

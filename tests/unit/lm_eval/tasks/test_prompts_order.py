@@ -13,7 +13,7 @@ from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.errors import ConfigError, FormatError, LmEvalWarning
 from lm_eval.formats.compile import format_names
 from lm_eval.formats.items import Item
-from lm_eval.tasks.every_format import every_format
+from lm_eval.tasks.loader import every_format
 from lm_eval.tasks.prompts import shuffled, shuffled_order
 
 ROWS = [

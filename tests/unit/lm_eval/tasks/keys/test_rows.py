@@ -24,8 +24,8 @@ from lm_eval.errors import (
 )
 from lm_eval.requests import PromptOptions, build_requests
 from lm_eval.requests.options import SkippedDocs, allowed_count
-from lm_eval.tasks.every_format import every_format
 from lm_eval.tasks.keys.rows import RowFilter
+from lm_eval.tasks.loader import every_format
 from tests.support.command_line import run_inside
 
 SUBJECTS = ("biology", "physics", "law")

@@ -10,7 +10,7 @@ import pytest
 
 from lm_eval.api.task import TaskConfig
 from lm_eval.errors import LmEvalWarning, UsageError
-from lm_eval.tasks.every_format import every_format
+from lm_eval.tasks.loader import every_format
 
 Keys = dict[str, Any]
 
