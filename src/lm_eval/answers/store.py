@@ -27,6 +27,9 @@ APPLICATION_ID = 0x6C6D6576
 """In the file's header: an SQLite file without it is somebody else's."""
 VERSION = 1
 BUSY_S = 60.0
+_LOG_PAGES = 8000
+"""Pages of the log after which they go into the file itself: keys are random, so that each answer
+touches a page of its own, and a long log writes each page into the file less often."""
 _KEYS_AT_ONCE = 500
 
 _MAGIC = b"SQLite format 3\0"
@@ -38,6 +41,12 @@ _SCHEMA = (
     "tokens_in INTEGER, tokens_out INTEGER, tokens_cached INTEGER, wall_s REAL, "
     "PRIMARY KEY (process, task)) WITHOUT ROWID",
 )
+_THOUGHT = (
+    "CREATE TABLE IF NOT EXISTS thought (process TEXT, task TEXT, tokens INTEGER, "
+    "PRIMARY KEY (process, task)) WITHOUT ROWID"
+)
+_KEPT_COUNTS = 6
+"""Counts that the table ``usage`` has columns for: all but the last, which has a table of its own."""
 _SIDE_FILES = ("-wal", "-shm", "-journal")
 T = TypeVar("T")
 
@@ -131,13 +140,19 @@ class AnswerStore:
 
         It is on its way to the disk on return, all of it in one step.
         """
-        statements: list[tuple[str, Sequence[Any]]] = [
-            (_INSERT, (key, text, checksum(key, text))) for key, text in self._added.items()
+        answers = [(key, text, checksum(key, text)) for key, text in self._added.items()]
+        counts = [
+            (self._process, task, *costs.counts()[:_KEPT_COUNTS])
+            for task, costs in (usage or {}).items()
         ]
-        for task, costs in (usage or {}).items():
-            statements.append((_COUNT, (self._process, task, *costs.counts())))
-        if statements:
-            self._write(statements)
+        thought = [
+            (self._process, task, costs.tokens_thought)
+            for task, costs in (usage or {}).items()
+            if costs.tokens_thought
+        ]
+        rows = {_INSERT: answers, _COUNT: counts, _COUNT_THOUGHT: thought}
+        if answers or counts:
+            self._write({statement: values for statement, values in rows.items() if values})
             self._added.clear()
 
     def __len__(self) -> int:
@@ -156,7 +171,15 @@ class AnswerStore:
             "sum(tokens_cached), sum(wall_s) FROM usage WHERE process <> ? GROUP BY task",
             (self._process,),
         )
-        return {task: Usage(*counts) for task, *counts in rows}
+        costs = {task: Usage(*counts) for task, *counts in rows}
+        thought = self._rows(
+            "SELECT task, sum(tokens) FROM thought WHERE process <> ? GROUP BY task",
+            (self._process,),
+        )
+        for task, tokens in thought:
+            if task in costs:
+                costs[task].tokens_thought = tokens
+        return costs
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -210,12 +233,14 @@ class AnswerStore:
                 db.execute("PRAGMA locking_mode = EXCLUSIVE")
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
+            db.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}")
             db.execute("BEGIN IMMEDIATE")
             if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 for statement in _SCHEMA:
                     db.execute(statement)
                 _stamp(db)
             self._check_version(db)
+            db.execute(_THOUGHT)  # stores of older releases lack it
             db.execute("COMMIT")
         except BaseException:
             db.close()
@@ -242,21 +267,21 @@ class AnswerStore:
             self._db = self._opened_anew(error)
             return []
 
-    def _write(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
-        """Run statements that change the file, all or none of them."""
+    def _write(self, rows: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
+        """Run each statement with each of its rows, all or none of them."""
         try:
-            self._write_once(statements)
+            self._write_once(rows)
         except DamagedStoreError as error:
             self.close()
             self._db = self._opened_anew(error)
-            self._write_once(statements)
+            self._write_once(rows)
 
-    def _write_once(self, statements: Sequence[tuple[str, Sequence[Any]]]) -> None:
+    def _write_once(self, rows: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
         with self._explained():
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                for statement, values in statements:
-                    self._db.execute(statement, values)
+                for statement, values in rows.items():
+                    self._db.executemany(statement, values)
             except BaseException:
                 with suppress(sqlite3.Error):
                     self._db.execute("ROLLBACK")
@@ -286,6 +311,7 @@ class AnswerStore:
 _SELECT = "SELECT answer, checksum FROM answers WHERE key = ?"
 _INSERT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)"
 _COUNT = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_COUNT_THOUGHT = "INSERT OR REPLACE INTO thought VALUES (?, ?, ?)"
 _FULL_ADVICE = "Free some space; what is there already stays, and the same command goes on from it."
 _DAMAGE = ("malformed", "not a database", "no such", "has no column", "encrypted", "UTF-8", "codec")
 _OTHER_ADVICE = "Name a file in a folder that you can write to."

@@ -18,7 +18,7 @@ from lm_eval.models.api import settings
 from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.generation import estimated_for_server
 from lm_eval.models.api.probe import probe
-from lm_eval.models.api.replies import NextTokens
+from lm_eval.models.api.replies import NextTokens, tokens_used
 from lm_eval.models.api.scoring import Ability, SpanGroup
 from lm_eval.models.api.sending import decoded, encoded
 from lm_eval.models.api.tokens import ServerFacts
@@ -219,6 +219,14 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     def parse_generations(outputs: Any, **kwargs: Any) -> list[str]:
         """The generated texts in a reply, in the order of the prompts; a ``Reply`` may say more."""
         raise NotImplementedError
+
+    @staticmethod
+    def parse_usage(outputs: Any) -> Usage | None:
+        """What one reply cost in tokens: in, out, and of these those cached and those of reasoning.
+
+        None where it does not tell. By default a ``usage`` block of OpenAI's shape.
+        """
+        return tokens_used(outputs)
 
     @staticmethod
     def parse_logprobs(

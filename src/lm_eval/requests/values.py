@@ -247,11 +247,18 @@ class Usage:
     tokens_cached: int = 0
     """Of ``tokens_in``, those the server had from an earlier request."""
     wall_s: float = 0.0
+    tokens_thought: int = 0
+    """Of ``tokens_out``, those of reasoning that is not part of the reply, where a server tells."""
 
     def add(self, other: Usage) -> None:
         """Add ``other`` to these counts."""
-        for name in _COUNTS:
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.requests += other.requests
+        self.retries += other.retries
+        self.tokens_in += other.tokens_in
+        self.tokens_out += other.tokens_out
+        self.tokens_cached += other.tokens_cached
+        self.wall_s += other.wall_s
+        self.tokens_thought += other.tokens_thought
 
     def since(self, earlier: Usage) -> Usage:
         """What was added to these counts since they were ``earlier``."""
@@ -262,7 +269,11 @@ class Usage:
         return tuple(getattr(self, name) for name in _COUNTS)
 
     def as_dict(self) -> dict[str, float]:
-        return asdict(self)
+        """The counts by name; reasoning only where there was any."""
+        counts = asdict(self)
+        if not self.tokens_thought:
+            del counts["tokens_thought"]
+        return counts
 
     @classmethod
     def total(cls, usages: Iterable[Usage]) -> Usage:

@@ -24,7 +24,7 @@ from lm_eval.requests.values import Estimated, Usage
 _PROMPTS_AHEAD = 64
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GenerationJob:
     """One request: ``messages`` are the prompts, ``places`` where their replies belong."""
 
@@ -45,7 +45,7 @@ class GenerationJob:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Asked:
     place: int
     request: GenerateRequest
@@ -67,6 +67,10 @@ class GenerationJobs:
 
     def made(self, requests: Iterable[GenerateRequest]) -> Iterator[GenerationJob]:
         size = self._model.batch_size
+        if size == 1:
+            for asked in self._prompted(requests):
+                yield self._job([asked])
+            return
         open_batches: dict[Any, list[_Asked]] = {}
         for asked in self._prompted(requests):
             key = (asked.request.task, asked.seed, id(asked.options))
@@ -80,13 +84,14 @@ class GenerationJobs:
     def _job(self, batch: list[_Asked]) -> GenerationJob:
         first = batch[0]
         eos = self._model.eos_string
+        stops = first.options.until
         return GenerationJob(
             first.request.task,
             tuple(asked.place for asked in batch),
             [asked.prompt for asked in batch],
             first.options,
             first.seed,
-            (*first.options.until, eos) if eos else first.options.until,
+            (*stops, eos) if eos else stops,
         )
 
     def _prompted(self, requests: Iterable[GenerateRequest]) -> Iterator[_Asked]:

@@ -49,7 +49,9 @@ def choices_of(outputs: Outputs) -> list[Mapping[str, Any]]:
                 raise UnfitReply(f"one of its choices is not an object: {shown(choice)}")
             if error := _reported_error(choice):
                 raise error
-        ordered.extend(sorted(choices, key=lambda choice: choice.get("index") or 0))
+        if len(choices) > 1:
+            choices = sorted(choices, key=lambda choice: choice.get("index") or 0)
+        ordered.extend(choices)
     return ordered
 
 
@@ -197,27 +199,35 @@ def next_tokens(choice: Mapping[str, Any]) -> NextTokens | None:
 # Costs
 
 
-def tokens_used(outputs: Any) -> Usage | None:
-    """The tokens that a reply's ``usage`` block counts; None where there is no such block."""
-    replies = [outputs] if isinstance(outputs, Mapping) else outputs
-    usages = [reply.get("usage") for reply in replies or () if isinstance(reply, Mapping)]
-    blocks = [usage for usage in usages if isinstance(usage, Mapping)]
-    if not blocks:
+def tokens_used(reply: Mapping[str, Any]) -> Usage | None:
+    """The tokens that a reply's ``usage`` block counts, under either of the names in use; None where
+    there is no such block.
+    """
+    block = reply.get("usage")
+    if not isinstance(block, Mapping):
         return None
-    return Usage.total(
-        Usage(
-            tokens_in=_count(block.get("prompt_tokens")),
-            tokens_out=_count(block.get("completion_tokens")),
-            tokens_cached=_cached(block),
-        )
-        for block in blocks
+    thought = _detail(
+        block, ("completion_tokens_details", "output_tokens_details"), "reasoning_tokens"
+    )
+    return Usage(
+        tokens_in=count_in(block, "prompt_tokens") or count_in(block, "input_tokens"),
+        tokens_out=count_in(block, "completion_tokens") or count_in(block, "output_tokens"),
+        tokens_cached=_detail(
+            block, ("prompt_tokens_details", "input_tokens_details"), "cached_tokens"
+        ),
+        tokens_thought=thought,
     )
 
 
-def _cached(block: Mapping[str, Any]) -> int:
-    details = block.get("prompt_tokens_details")
-    return _count(details.get("cached_tokens")) if isinstance(details, Mapping) else 0
+def _detail(block: Mapping[str, Any], parts: Sequence[str], name: str) -> int:
+    for part in parts:
+        details = block.get(part)
+        if isinstance(details, Mapping):
+            return count_in(details, name)
+    return 0
 
 
-def _count(value: Any) -> int:
+def count_in(block: Mapping[str, Any], name: str) -> int:
+    """A number of tokens in a reply; 0 for what is not one."""
+    value = block.get(name)
     return value if isinstance(value, int) and value > 0 else 0

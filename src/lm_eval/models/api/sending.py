@@ -10,14 +10,13 @@ import asyncio
 import contextvars
 import inspect
 import json
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestError
-from lm_eval.models.api.replies import shown, tokens_used
+from lm_eval.models.api.replies import shown
 from lm_eval.models.api.settings import INSTALL_EXTRA, ServerModel, full_address
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.models.sampling import valid_text
@@ -39,9 +38,8 @@ _MOST_THREADS = 64
 
 def encoded(payload: Any) -> bytes:
     """A request's body as JSON."""
-    orjson = _orjson()
     try:
-        return orjson.dumps(payload)  # type: ignore[no-any-return]
+        return _orjson().dumps(payload)  # type: ignore[no-any-return]
     except TypeError:  # half a surrogate pair, or a number type of a package
         return valid_text(json.dumps(payload, ensure_ascii=False, default=_plain)).encode()
 
@@ -54,6 +52,7 @@ def decoded(body: bytes) -> Any:
     return value
 
 
+@cache
 def _orjson() -> Any:
     try:
         import orjson
@@ -184,15 +183,15 @@ class Sender:
         ``more`` is for our own sending.
         """
         counts, usage = _COUNTS.get(None), Usage()
-        values: list[T] = []
+        values: list[Any] = [None]
 
         def decode(body: bytes) -> Any:
             reply = decoded(body)
-            values[:] = [read(reply)]
+            values[0] = read(reply)
             return reply
 
         token = _COUNTS.set(usage)
-        options: dict[str, Any] = {"generate": generate, "gen_kwargs": dict(gen_kwargs or {})}
+        options: dict[str, Any] = {"generate": generate, "gen_kwargs": gen_kwargs or {}}
         try:
             if self.style == "own":
                 outputs = await self._model.amodel_call(messages, decode=decode, **options, **more)
@@ -216,10 +215,19 @@ class Sender:
         finally:
             _COUNTS.reset(token)
         usage.requests = usage.requests or 1  # where a subclass sends by itself
-        usage.add(tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages)))
+        usage.add(self._tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages)))
         if counts is not None:
             counts.add(usage)
-        return values[0]
+        return cast("T", values[0])
+
+    def _tokens_used(self, outputs: Any) -> Usage | None:
+        replies = outputs if isinstance(outputs, list | tuple) else (outputs,)
+        used = [
+            usage
+            for reply in replies
+            if isinstance(reply, Mapping) and (usage := self._model.parse_usage(reply)) is not None
+        ]
+        return Usage.total(used) if len(used) > 1 else used[0] if used else None
 
     async def _ask_subclass(
         self, messages: list[Any], ctxlens: list[int] | None, options: dict[str, Any]
@@ -295,14 +303,12 @@ class Sender:
 
     # -- counting --------------------------------------------------------------------------------
 
-    @contextmanager
-    def counting(self, task: str) -> Iterator[None]:
+    def counting(self, task: str) -> _Counting:
         """Count what is sent inside for this task."""
-        token = _COUNTS.set(self.usage.setdefault(task, Usage()))
-        try:
-            yield
-        finally:
-            _COUNTS.reset(token)
+        usage = self.usage.get(task)
+        if usage is None:
+            usage = self.usage[task] = Usage()
+        return _Counting(usage)
 
     def count(self, received: Received[Any]) -> None:
         counts = _COUNTS.get(None)
@@ -312,6 +318,21 @@ class Sender:
 
     def count_failure(self, task: str, error: RequestError) -> None:
         self.usage.setdefault(task, Usage()).retries += max(0, error.attempts - 1)
+
+
+class _Counting:
+    """A block in which what is sent adds to ``usage``."""
+
+    __slots__ = ("_token", "_usage")
+
+    def __init__(self, usage: Usage) -> None:
+        self._usage = usage
+
+    def __enter__(self) -> None:
+        self._token = _COUNTS.set(self._usage)
+
+    def __exit__(self, *_: object) -> None:
+        _COUNTS.reset(self._token)
 
 
 def _any_reply(outputs: Any) -> None:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from lm_eval.models.api.replies import NextTokens
     from lm_eval.models.api.scoring import Ability, Planner, Score
     from lm_eval.models.http.pacing import Meanwhile
+    from lm_eval.requests.values import Usage
 
 INSTALL_EXTRA = "pip install 'lm-eval-formats[api]'"
 LOCAL_ONLY = ("device", "max_batch_size")
@@ -72,6 +73,8 @@ class ServerModel(Protocol):
     def planner(self) -> Planner: ...
     @property
     def parse_generations(self) -> Callable[..., list[str]]: ...
+    @property
+    def parse_usage(self) -> Callable[[Any], Usage | None]: ...
     @property
     def parse_logprobs(self) -> Callable[..., list[Score]]: ...
     @property

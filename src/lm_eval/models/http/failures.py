@@ -7,6 +7,7 @@ turns the failures of one request into waits.
 
 from __future__ import annotations
 
+import errno
 import html
 import json
 import random
@@ -193,6 +194,59 @@ def _phrase(status: int) -> str:
 def _one_line(text: str) -> str:
     # Control characters could rewrite the terminal that shows the message.
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+# What can happen on the way
+
+
+_CHECK_ADDRESS = "Check the address, and that the server runs."
+
+
+def _unreachable(why: str) -> Failure:
+    return Failure(
+        f"Nothing answers at {{where}}: {why}", _CHECK_ADDRESS, stops_run=True, is_unreachable=True
+    )
+
+
+def _final(text: str, advice: str = "") -> Failure:
+    """One that every other request would meet too."""
+    return Failure(text, advice, can_retry=False, stops_run=True)
+
+
+UNTRUSTED = _final(
+    "The certificate of {where} is not trusted: {why}",
+    "Name its authority with ca_cert_path=FILE, or switch the check off with "
+    "verify_certificate=False if you know the server.",
+)
+NO_TLS = _final(
+    "No secure connection to {where}: {why}",
+    "Does the server speak https? If not, write http:// in the address.",
+)
+NO_ADDRESS = _final(
+    "{where!r} is not the address of a server: {why}", "Write it as http://host:port/path."
+)
+UNSENDABLE = _final("The request to {where} cannot be sent: {why}")
+NO_DESCRIPTORS = _final(
+    "No connection to {where}: this process has too few file descriptors for {why} connections",
+    "Raise the limit (ulimit -n), or lower num_concurrent.",
+)
+LATE = Failure("{where} did not finish its answer within {why} s", "A longer time-out may help.")
+HUNG_UP = Failure("{where} closed the connection without an answer", _CHECK_ADDRESS)
+NO_HTTP = Failure("{where} sent what is not HTTP: {why}", _CHECK_ADDRESS)
+TOO_LARGE = Failure(
+    "{where} sent more than {why} bytes for one request",
+    "Ask for less in one request, or check what the server sends.",
+)
+BROKEN_OFF = Failure("{where} broke off in the middle of its answer: {why}")
+NO_CONNECTION = _unreachable("no connection in time")
+NO_PROXY = _unreachable("the proxy: {why}")
+NO_SUCH_HOST = _unreachable("no such host ({why})")
+REFUSED = _unreachable("{why}")
+
+
+def is_out_of_descriptors(error: BaseException) -> bool:
+    """Whether this process may open no more files."""
+    return getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE)
 
 
 # When to send again

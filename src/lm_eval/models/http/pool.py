@@ -1,24 +1,52 @@
 """One keep-alive pool of connections: a request goes in, a ``HttpReply`` or a ``Failure`` comes out.
 
-The only module that knows aiohttp. Cookies are not kept, redirects not followed, and no more of a
-body is read than the limit allows.
+Plain addresses go to ``connections``; TLS, proxies and everything else to aiohttp, which only this
+module knows and imports when it is needed. Cookies are not kept, redirects not followed, and no more
+of a body is read than the limit allows.
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import os
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 from urllib.request import getproxies, proxy_bypass
 
 from lm_eval.errors import MissingExtraError, UsageError
-from lm_eval.models.http.failures import Failure, Redact, shorten
+from lm_eval.models.http.connections import (
+    LARGE_AT_ONCE,
+    Connections,
+    Endpoint,
+    are_plain,
+    plain_endpoint,
+)
+from lm_eval.models.http.failures import (
+    BROKEN_OFF,
+    HUNG_UP,
+    LATE,
+    NO_ADDRESS,
+    NO_CONNECTION,
+    NO_DESCRIPTORS,
+    NO_HTTP,
+    NO_PROXY,
+    NO_SUCH_HOST,
+    NO_TLS,
+    REFUSED,
+    TOO_LARGE,
+    UNSENDABLE,
+    UNTRUSTED,
+    Failure,
+    Redact,
+    is_out_of_descriptors,
+    shorten,
+)
+from lm_eval.models.http.framing import LARGE, HttpReply
 
 if TYPE_CHECKING:
     import aiohttp
@@ -28,12 +56,8 @@ CONNECT_S = 5.0
 """How long a connection may take, name look-up and TLS included, while nothing has answered yet."""
 
 _LATER_CONNECT_S = 15.0
-_LARGE = 2**20
-"""Bytes from which on a body counts as large; at most two such bodies are read at a time."""
-_LARGE_AT_ONCE = 2
 _OTHER_FILES = 32
 """Descriptors left for files: stores, results, data."""
-_CHECK_ADDRESS = "Check the address, and that the server runs."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,21 +72,20 @@ class TransportOptions:
     max_response_bytes: int = 64 * 2**20
 
 
-class HttpReply(NamedTuple):
-    """What a server answered, whatever the status."""
-
-    status: int
-    headers: tuple[tuple[bytes, bytes], ...]
-    body: bytes
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
-    """An address, parsed once, with the proxy that leads there."""
+    """An address, parsed once: a plain endpoint, or one for aiohttp with the proxy that leads there."""
 
-    url: yarl.URL
     shown: str
-    proxy: str | None
+    endpoint: Endpoint | None = None
+    url: yarl.URL | None = None
+    proxy: str | None = None
+
+
+class Closable(Protocol):
+    """What is open to a server."""
+
+    async def close(self) -> None: ...
 
 
 class Pool:
@@ -72,18 +95,16 @@ class Pool:
     """
 
     def __init__(self, options: TransportOptions, *, connections: int, redact: Redact) -> None:
-        self._aiohttp = _import_aiohttp()
+        _check_installed()
         self._connections = connections
         self._is_auto = options.num_concurrent == "auto"
         self._timeout_s = options.timeout_s
         self._ssl = _tls(options.verify_certificate, options.ca_cert_path)
         self._limit = options.max_response_bytes
         self._redact = redact
-        self.sessions: list[aiohttp.ClientSession] = []
-        self._first_timeout = self._aiohttp.ClientTimeout(
-            total=options.timeout_s, connect=min(CONNECT_S, options.timeout_s)
-        )
+        self.sessions: dict[str, Closable] = {}
         self._targets: dict[str, Target] = {}
+        self._checked: tuple[Mapping[str, str] | None, bool] = (None, False)
         self.was_answered = False
 
     def target(self, address: str) -> Target | Failure:
@@ -97,12 +118,53 @@ class Pool:
         self, target: Target, body: bytes | None, headers: Mapping[str, str]
     ) -> HttpReply | Failure:
         """Send once, without a body as a GET. Everything that can happen on the way is a ``Failure``."""
-        session = self.sessions[0] if self.sessions else self._open()
-        timeout = session.timeout if self.was_answered else self._first_timeout
+        if target.endpoint is None or not self._are_plain(headers):
+            return await self._exchange_by_aiohttp(target, body, headers)
+        plain: Any = self.sessions.get("plain") or self._open_plain()
+        connect_s = min(_LATER_CONNECT_S if self.was_answered else CONNECT_S, self._timeout_s)
+        reply: HttpReply | Failure = await plain.exchange(
+            target.endpoint, target.shown, body, headers, connect_s
+        )
+        self.was_answered = self.was_answered or plain.was_answered
+        if isinstance(reply, Failure):
+            return replace(reply, text=shorten(self._redact(reply.text)))
+        return reply
+
+    def _are_plain(self, headers: Mapping[str, str]) -> bool:
+        if headers is not self._checked[0]:  # mostly the same ones
+            self._checked = (headers, are_plain(headers))
+        return self._checked[1]
+
+    def _open_plain(self) -> Connections:
+        connections = Connections(
+            within_descriptors(self._connections, is_limit=self._is_auto),
+            timeout_s=self._timeout_s,
+            most_bytes=self._limit,
+        )
+        self.sessions["plain"] = connections
+        return connections
+
+    # -- aiohttp ---------------------------------------------------------------------------------
+
+    async def _exchange_by_aiohttp(
+        self, target: Target, body: bytes | None, headers: Mapping[str, str]
+    ) -> HttpReply | Failure:
+        http = _import_aiohttp()
+        session: Any = self.sessions.get("aiohttp") or self._open()
+        timeout = session.timeout
+        if not self.was_answered:
+            connect_s = min(CONNECT_S, self._timeout_s)
+            timeout = http.ClientTimeout(total=self._timeout_s, connect=connect_s)
         try:
+            url = target.url
+            if url is None:
+                from yarl import URL
+
+                assert target.endpoint is not None
+                url = URL(target.endpoint.address)
             async with session.request(
                 "GET" if body is None else "POST",
-                target.url,
+                url,
                 data=body,
                 headers=headers,
                 allow_redirects=False,
@@ -112,10 +174,10 @@ class Pool:
                 self.was_answered = True
                 content = await self._read(response)
                 status, raw = response.status, response.raw_headers
-        except (self._aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
+        except (http.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
             return self._failure(target.shown, error)
         if content is None:
-            return _TOO_LARGE.about(target.shown, f"{self._limit:,}")
+            return TOO_LARGE.about(target.shown, f"{self._limit:,}")
         return HttpReply(status, raw, content)
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes | None:
@@ -127,14 +189,14 @@ class Pool:
         if length is not None and length > self._limit:
             response.close()
             return None
-        if length is not None and length <= _LARGE and "Content-Encoding" not in response.headers:
+        if length is not None and length <= LARGE and "Content-Encoding" not in response.headers:
             return await response.read()
         # Large, or without a length, or packed: nobody knows how much will come.
         chunks, size = [], 0
         async for chunk in response.content.iter_any():
             chunks.append(chunk)
             size += len(chunk)
-            if size > _LARGE:
+            if size > LARGE:
                 break
         else:
             return b"".join(chunks)
@@ -151,8 +213,8 @@ class Pool:
         return bytes(body)
 
     def _open(self) -> aiohttp.ClientSession:
-        http = self._aiohttp
-        self._large = asyncio.Semaphore(_LARGE_AT_ONCE)  # of the loop that runs now
+        http = _import_aiohttp()
+        self._large = asyncio.Semaphore(LARGE_AT_ONCE)  # of the loop that runs now
         connections = within_descriptors(self._connections, is_limit=self._is_auto)
         session = http.ClientSession(
             connector=http.TCPConnector(limit=connections, ssl=self._ssl),
@@ -161,10 +223,14 @@ class Pool:
                 total=self._timeout_s, sock_connect=min(_LATER_CONNECT_S, self._timeout_s)
             ),
         )
-        self.sessions.append(session)
+        self.sessions["aiohttp"] = session
         return cast("aiohttp.ClientSession", session)
 
     def _parse(self, address: str) -> Target | Failure:
+        endpoint = plain_endpoint(address)
+        if endpoint is not None and _proxy("http", endpoint.host) is None:
+            return Target(shorten(self._redact(address.partition("?")[0])), endpoint)
+        _import_aiohttp()
         from yarl import URL
 
         try:
@@ -172,29 +238,30 @@ class Pool:
             shown = str(url.with_user(None).with_query(None).with_fragment(None))
         except ValueError as error:
             shown, why = (shorten(self._redact(text)) for text in (address, str(error)))
-            return _NO_ADDRESS.about(shown, why)
+            return NO_ADDRESS.about(shown, why)
         shown = shorten(self._redact(shown))
         if url.scheme not in ("http", "https") or not url.host:
-            return _NO_ADDRESS.about(shown, "it needs http:// or https:// and a host")
-        return Target(url, shown, _proxy(url))
+            return NO_ADDRESS.about(shown, "it needs http:// or https:// and a host")
+        return Target(shown, url=url, proxy=_proxy(url.scheme, url.host))
 
     def _failure(self, where: str, error: Exception) -> Failure:
-        never_connected = self._aiohttp.ConnectionTimeoutError
+        http = _import_aiohttp()
+        never_connected = http.ConnectionTimeoutError
         if isinstance(error, asyncio.TimeoutError) and not isinstance(error, never_connected):
-            return _LATE.about(where, f"{self._timeout_s:g}")
-        if _errno(error) in (errno.EMFILE, errno.ENFILE):
-            return _NO_DESCRIPTORS.about(where, str(self._connections))
+            return LATE.about(where, f"{self._timeout_s:g}")
+        if is_out_of_descriptors(getattr(error, "os_error", None) or error):
+            return NO_DESCRIPTORS.about(where, str(self._connections))
         why = shorten(self._redact(_reason(error))) or type(error).__name__
         for name, failure in _FAILURES.items():
-            if isinstance(error, getattr(self._aiohttp, name)):
+            if isinstance(error, getattr(http, name)):
                 return failure.about(where, why)
-        return (_HUNG_UP if isinstance(error, OSError) else _UNSENDABLE).about(where, why)
+        return (HUNG_UP if isinstance(error, OSError) else UNSENDABLE).about(where, why)
 
 
-async def close_all(sessions: list[aiohttp.ClientSession]) -> None:
-    """Close the sessions, and take them out of the list."""
+async def close_all(sessions: dict[str, Closable]) -> None:
+    """Close the sessions, and take them out."""
     while sessions:
-        await sessions.pop().close()
+        await sessions.popitem()[1].close()
     await asyncio.sleep(0)  # sockets are closed one turn of the loop later
 
 
@@ -202,11 +269,6 @@ def _reason(error: Exception) -> str:
     """The cause itself, without what aiohttp writes around it."""
     inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
     return str(inner or error)
-
-
-def _errno(error: Exception) -> int | None:
-    inner = getattr(error, "os_error", None) or error
-    return getattr(inner, "errno", None)
 
 
 def within_descriptors(connections: int, *, is_limit: bool) -> int:
@@ -232,69 +294,32 @@ def within_descriptors(connections: int, *, is_limit: bool) -> int:
     )
 
 
-def _unreachable(why: str) -> Failure:
-    return Failure(
-        f"Nothing answers at {{where}}: {why}", _CHECK_ADDRESS, stops_run=True, is_unreachable=True
-    )
-
-
-def _final(text: str, advice: str = "") -> Failure:
-    """One that every other request would meet too."""
-    return Failure(text, advice, can_retry=False, stops_run=True)
-
-
-_UNTRUSTED = _final(
-    "The certificate of {where} is not trusted: {why}",
-    "Name its authority with ca_cert_path=FILE, or switch the check off with "
-    "verify_certificate=False if you know the server.",
-)
-_NO_TLS = _final(
-    "No secure connection to {where}: {why}",
-    "Does the server speak https? If not, write http:// in the address.",
-)
-_NO_ADDRESS = _final(
-    "{where!r} is not the address of a server: {why}", "Write it as http://host:port/path."
-)
-_UNSENDABLE = _final("The request to {where} cannot be sent: {why}")
-_NO_DESCRIPTORS = _final(
-    "No connection to {where}: this process has too few file descriptors for {why} connections",
-    "Raise the limit (ulimit -n), or lower num_concurrent.",
-)
-_LATE = Failure("{where} did not finish its answer within {why} s", "A longer time-out may help.")
-_HUNG_UP = Failure("{where} closed the connection without an answer", _CHECK_ADDRESS)
-_NO_HTTP = Failure("{where} sent what is not HTTP: {why}", _CHECK_ADDRESS)
-_TOO_LARGE = Failure(
-    "{where} sent more than {why} bytes for one request",
-    "Ask for less in one request, or check what the server sends.",
-)
-
 # By the names of aiohttp's classes, which overlap: the first that fits counts.
 _FAILURES = {
-    "ClientConnectorCertificateError": _UNTRUSTED,
-    "ClientSSLError": _NO_TLS,
-    "ServerFingerprintMismatch": _UNTRUSTED,
-    "ConnectionTimeoutError": _unreachable("no connection in time"),
-    "ClientProxyConnectionError": _unreachable("the proxy: {why}"),
-    "ClientConnectorDNSError": _unreachable("no such host ({why})"),
-    "ClientConnectorError": _unreachable("{why}"),
-    "ClientHttpProxyError": _unreachable("the proxy: {why}"),
-    "ServerDisconnectedError": _HUNG_UP,
-    "ClientOSError": _HUNG_UP,
-    "ClientPayloadError": Failure("{where} broke off in the middle of its answer: {why}"),
-    "ClientConnectionError": _HUNG_UP,
-    "ClientResponseError": _NO_HTTP,
-    "InvalidURL": _NO_ADDRESS,
-    "ClientError": _NO_HTTP,
+    "ClientConnectorCertificateError": UNTRUSTED,
+    "ClientSSLError": NO_TLS,
+    "ServerFingerprintMismatch": UNTRUSTED,
+    "ConnectionTimeoutError": NO_CONNECTION,
+    "ClientProxyConnectionError": NO_PROXY,
+    "ClientConnectorDNSError": NO_SUCH_HOST,
+    "ClientConnectorError": REFUSED,
+    "ClientHttpProxyError": NO_PROXY,
+    "ServerDisconnectedError": HUNG_UP,
+    "ClientOSError": HUNG_UP,
+    "ClientPayloadError": BROKEN_OFF,
+    "ClientConnectionError": HUNG_UP,
+    "ClientResponseError": NO_HTTP,
+    "InvalidURL": NO_ADDRESS,
+    "ClientError": NO_HTTP,
 }
 
 
-def _proxy(url: yarl.URL) -> str | None:
+def _proxy(scheme: str, host: str) -> str | None:
     """The proxy that the environment names for this address (``http_proxy``, ``no_proxy`` …).
 
     Never one for this machine: a proxy elsewhere would look for the server on its own.
     """
-    host = url.host or ""
-    proxy = getproxies().get(url.scheme)
+    proxy = getproxies().get(scheme)
     is_local = host in ("localhost", "::1") or host.startswith("127.")
     return None if proxy is None or is_local or proxy_bypass(host) else proxy
 
@@ -315,12 +340,25 @@ def _tls(verify_certificate: bool, ca_cert_path: str | None) -> ssl.SSLContext |
         ) from None
 
 
+def _check_installed() -> None:
+    """The extra is there as a whole or not at all, whichever part of it an address needs."""
+    try:
+        is_there = find_spec("aiohttp") is not None
+    except ImportError:
+        is_there = False
+    if not is_there:
+        raise _missing()
+
+
 def _import_aiohttp() -> ModuleType:
     try:
         import aiohttp
     except ImportError:
-        raise MissingExtraError(
-            "Models over HTTP need the package aiohttp.",
-            install="pip install 'lm-eval-formats[api]'",
-        ) from None
+        raise _missing() from None
     return aiohttp
+
+
+def _missing() -> MissingExtraError:
+    return MissingExtraError(
+        "Models over HTTP need the package aiohttp.", install="pip install 'lm-eval-formats[api]'"
+    )
