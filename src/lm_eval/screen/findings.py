@@ -101,7 +101,7 @@ def overall_line(comparison: Comparison) -> str:
     best_worst = f"best − worst = {short(spread.value, 2)}"
     luck = f"by chance ≤ {short(spread.null_95, 2)} in 95 % of cases"
     if spread.p >= ALPHA:
-        return f"No sign that the format matters: {best_worst} ({luck})."
+        return f"No sign that the {comparison.kind} matters: {best_worst} ({luck})."
     halves = spread.split_half
     held_out = "" if halves is None else f"; {short(max(halves, 0.0), 2)} on held-out halves"
     caution = ""
@@ -110,9 +110,9 @@ def overall_line(comparison: Comparison) -> str:
         caution = (
             " It may matter only for how many replies contain an answer."
             if CONFOUNDED in verdicts
-            else " No two formats stand out."
+            else f" No two {comparison.compares} stand out."
         )
-    return f"The format matters: {best_worst} ({luck}{held_out}).{caution}"
+    return f"The {comparison.kind} matters: {best_worst} ({luck}{held_out}).{caution}"
 
 
 def _pair_lines(comparison: Comparison, verdict: str) -> Iterator[str]:

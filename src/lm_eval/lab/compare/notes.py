@@ -105,7 +105,7 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
         )
         yield (
             f"Of {items(comparison)}, {ones} {are} {comparison.under} all, {zeros} {comparison.under} "
-            f"none and {flip} depend{'s' if flip == 1 else ''} on the {comparison.compares[:-1]}."
+            f"none and {flip} depend{'s' if flip == 1 else ''} on the {comparison.kind}."
         )
     if any(row.bounds is not None and row.num_unread for row in comparison.rows):
         yield "Bounds: the score if all unread answers were wrong, and if all were right."

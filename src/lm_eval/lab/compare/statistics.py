@@ -21,7 +21,13 @@ from lm_eval.lab.compare.values import (
     Pair,
     Ranking,
 )
-from lm_eval.lab.stored.measurement import Aligned, Measurement, align
+from lm_eval.lab.stored.measurement import (
+    Aligned,
+    Measurement,
+    align,
+    two_causes,
+    with_conditions,
+)
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.components import components
 from lm_eval.stats.estimates import DEFAULT_SEED, Estimate
@@ -60,6 +66,7 @@ def compare(
     named that no task has.
     """
     options = options or Options()
+    measurements = with_conditions(measurements)
     comparisons: list[Comparison] = []
     rankings: list[Ranking] = []
     alone: list[Sequence[Measurement]] = []
@@ -82,33 +89,35 @@ def compare(
 def _comparisons(rows: Sequence[Measurement], options: Options) -> list[Comparison]:
     """The comparisons of one task: the formats of each model, then the models under one format."""
     models = list(dict.fromkeys(one.model for one in rows))
-    formats = list(dict.fromkeys(one.format for one in rows))
+    labels = list(dict.fromkeys(one.label for one in rows))
     of_models = [[one for one in rows if one.model == model] for model in models]
     found = [compare_formats(same, options) for same in of_models if len(same) > 1]
-    under = [[one for one in rows if one.format == name] for name in formats]
+    under = [[one for one in rows if one.label == name] for name in labels]
     shared = [same for same in under if len(same) > 1]
     if len(shared) > 1:  # all of them would repeat what the ranking says: the default's will do
-        usual = [same for same in shared if same[0].format == options.default]
+        usual = [same for same in shared if same[0].label == options.default]
         shared = usual or shared[:1]
     return found + [_comparison(same, "models", options) for same in shared]
 
 
 def compare_formats(rows: Sequence[Measurement], options: Options) -> Comparison:
-    """The formats of one model, on the same items."""
-    return _comparison(rows, "formats", options)
+    """The formats of one model, or its conditions where shots differ too, on the same items."""
+    return _comparison(
+        rows, "conditions" if any(one.condition for one in rows) else "formats", options
+    )
 
 
 def _comparison(rows: Sequence[Measurement], compares: str, options: Options) -> Comparison:
     aligned = align(rows, intersect=options.intersect)
-    is_formats = compares == "formats"
-    labels = [one.format if is_formats else one.model for one in rows]
+    is_formats = compares != "models"
+    labels = [one.label if is_formats else one.model for one in rows]
     default = options.default if options.default in labels else labels[0]
     by_default = (is_formats and options.default in labels) or len(rows) > ALL_PAIRS_UP_TO
     scores = aligned.scores
     comparison = Comparison(
         task=rows[0].task,
         compares=compares,
-        within=rows[0].model if is_formats else rows[0].format,
+        within=rows[0].model if is_formats else rows[0].label,
         rows=tuple(_row(aligned, place, label) for place, label in enumerate(labels)),
         default=default,
         pairs=pairs(
@@ -200,10 +209,10 @@ def _steady(aligned: Aligned) -> tuple[int, int] | None:
 def _rankings(rows: Sequence[Measurement], options: Options) -> list[Ranking]:
     """How alike formats rank the models, where two or more formats were asked of all of them."""
     models = list(dict.fromkeys(one.model for one in rows))
-    by_key = {(one.model, one.format): one for one in rows}
+    by_key = {(one.model, one.label): one for one in rows}
     formats = [
         name
-        for name in dict.fromkeys(one.format for one in rows)
+        for name in dict.fromkeys(one.label for one in rows)
         if all((model, name) in by_key for model in models)
     ]
     if len(models) < 2 or len(formats) < 2:
@@ -233,7 +242,7 @@ def _rankings(rows: Sequence[Measurement], options: Options) -> list[Ranking]:
 
 
 def _check_default(name: str | None, measurements: Sequence[Measurement]) -> None:
-    formats = list(dict.fromkeys(one.format for one in measurements))
+    formats = list(dict.fromkeys(one.label for one in measurements))
     if name is not None and name not in formats:
         raise UsageError(
             f"--default {name!r} is not a format of these runs.{did_you_mean(name, formats)} Formats: "
@@ -250,10 +259,17 @@ def _nothing(groups: Sequence[Sequence[Measurement]]) -> str:
         )
     mixed = [rows for rows in groups if len(rows) > 1]
     if mixed:
-        first, second = (f"{one.name} ({one.model})" for one in mixed[0][:2])
+        one, other = mixed[0][:2]
+        first, second = (f"{each.name} ({each.model})" for each in (one, other))
+        is_shots = one.format == other.format
+        what, same = (
+            (f"number of shots ({one.num_fewshot} and {other.num_fewshot})", "with the same shots")
+            if is_shots
+            else ("format", "under the same format")
+        )
         return (
-            f"Nothing to compare: {first} and {second} differ in model and in format, so nobody could "
-            "tell which of these makes the difference. Run both models under the same format."
+            f"Nothing to compare: {first} and {second} differ in model and in {what}, so nobody could "
+            f"tell which of these makes the difference. Run both models {same}."
         )
     one = groups[0][0]
     singles = listing([f"{rows[0].name} ({rows[0].model})" for rows in groups], 5)
@@ -298,8 +314,12 @@ def pairs(
     chosen = [
         (i, j)
         for i, j in combinations(order, 2)
-        if default is None or default in (labels[i], labels[j])
+        if (default is None or default in (labels[i], labels[j]))
+        and _differ_in_one(aligned.measurements[i], aligned.measurements[j])
     ]
+    if not chosen:
+        first, second = aligned.measurements[:2]
+        raise two_causes(first, second, len(aligned.items))
     found = paired_many(aligned.scores, aligned.clusters, chosen=chosen, seed=seed)
     results = [result for _, _, result in found]
     some_unread = _unread_pairs(aligned, chosen)
@@ -336,6 +356,14 @@ def pairs(
             flips=_flips(aligned, i, j) if lists_flips else None,
         )
         for k, (i, j, result) in enumerate(found)
+    )
+
+
+def _differ_in_one(one: Measurement, other: Measurement) -> bool:
+    """False for two that differ in format and in shots: their difference would have two causes."""
+    is_told_apart = bool(one.condition and other.condition)
+    return not (
+        is_told_apart and one.format != other.format and one.num_fewshot != other.num_fewshot
     )
 
 

@@ -142,7 +142,7 @@ def score_table(comparison: Comparison) -> FittingTable:
     """A line for each row: score, interval, what was read, how often it is best, what it cost."""
     metrics = {row.metric for row in comparison.rows}
     columns = (
-        Column("name", comparison.compares[:-1].capitalize(), wraps=True, stays=True),
+        Column("name", comparison.kind.capitalize(), wraps=True, stays=True),
         Column("metric", "Metric", wraps=True),
         Column("score", "Score" if len(metrics) > 1 else visible(metrics.pop()), is_number=True),
         Column("interval", "95 % interval", is_number=True, stays=True),
@@ -284,7 +284,7 @@ def scores_picture(comparison: Comparison, heading: str = "") -> ScoresPlot:
 def _sides(comparison: Comparison) -> tuple[str, str]:
     """The labels of the rows and of the columns of the flip matrix."""
     good, bad = ("right", "wrong") if comparison.is_right_or_wrong else ("better", "worse")
-    by = "under this format" if comparison.compares == "formats" else "with this model"
+    by = f"{comparison.under} this {comparison.kind}"
     return f"{good} {by} …", f"… and {bad} {by.split(maxsplit=1)[0]} this one"
 
 

@@ -1,6 +1,7 @@
 """The results of comparing, as values: a ``Comparison`` for each set of rows on the same items.
 
-The rows of a comparison differ in one thing: the format (of one model) or the model (under one format).
+The rows of a comparison are the formats of one model, its conditions where the number of shots differs
+too (``mcqa, 5-shot``), or the models under one format.
 ``statistics`` makes these values; ``words``, ``notes`` and ``tables`` show them.
 """
 
@@ -151,7 +152,7 @@ class Comparison(AsDict):
 
     task: str
     compares: str
-    """``formats`` or ``models``."""
+    """``formats``, ``conditions`` (format and number of shots) or ``models``."""
     within: str
     """What all rows share: the model's name, or the format's."""
     rows: tuple[ComparisonRow, ...]
@@ -237,7 +238,12 @@ class Comparison(AsDict):
     @property
     def under(self) -> str:
         """The word before a row's name: answers are given *under* a format, and *with* a model."""
-        return "under" if self.compares == "formats" else "with"
+        return "with" if self.compares == "models" else "under"
+
+    @property
+    def kind(self) -> str:
+        """What one row is: a ``format``, a ``condition`` or a ``model``."""
+        return self.compares[:-1]
 
     @property
     def is_right_or_wrong(self) -> bool:

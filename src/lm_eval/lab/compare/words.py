@@ -34,7 +34,7 @@ from lm_eval.text.terminal import visible
 
 def title(comparison: Comparison) -> str:
     """What was compared: ``demo_mcq: 4 formats on the same 32 items, asked of dummy``."""
-    shared = "asked of" if comparison.compares == "formats" else "under the format"
+    shared = "under the format" if comparison.compares == "models" else "asked of"
     tasks = f" of {len(comparison.members)} tasks" if comparison.members else ""
     same = "item" if comparison.num_items == 1 else items(comparison)
     return (
@@ -92,25 +92,26 @@ def _overall(comparison: Comparison) -> str:
         f"({scored(comparison, comparison.worst)}) are {size(comparison, spread.value)} apart"
     )
     luck = (
-        f"{len(comparison.rows)} formats that make no difference at all would, on {items(comparison)}, "
-        f"be about {size(comparison, spread.null_mean)} apart by luck, and up to "
-        f"{size(comparison, spread.null_95)} in 19 cases of 20"
+        f"{len(comparison.rows)} {comparison.compares} that make no difference at all would, "
+        f"on {items(comparison)}, be about {size(comparison, spread.null_mean)} apart by luck, and up "
+        f"to {size(comparison, spread.null_95)} in 19 cases of 20"
     )
     has_pairs = any(pair.is_significant for pair in comparison.pairs)
     if spread.p < ALPHA:
         is_clear = has_pairs or is_few  # of few items, that is said by itself
         unclear = "" if is_clear else " Which of them differ is not clear: no two stand out."
         return (
-            f"The format matters here: {apart}. {luck}.{_fair(comparison)}{unclear}"
+            f"The {comparison.kind} matters here: {apart}. {luck}.{_fair(comparison)}{unclear}"
             f"{_unread_alone(comparison)}"
         )
     if has_pairs:
         return (
-            f"Luck could explain how far apart the formats are: {apart}, and {luck}. Some differ:"
+            f"Luck could explain how far apart the {comparison.compares} are: {apart}, and {luck}. "
+            "Some differ:"
         )
     return (
-        f"Nothing here shows that the format matters: {apart}, but {luck}. That does not prove "
-        "that they are equal."
+        f"Nothing here shows that the {comparison.kind} matters: {apart}, but {luck}. That does "
+        "not prove that they are equal."
     )
 
 
@@ -209,21 +210,27 @@ def score_words(comparison: Comparison) -> str:
     start += f"; the luck of the items alone puts it between {ends(comparison, row.score)}"
     count = len(comparison.rows)
     if parts.var_format == 0:
-        return f"{start}. Nothing in these {count} formats says that the choice of format adds to that."
+        return (
+            f"{start}. Nothing in these {count} {comparison.compares} says that the choice of "
+            f"{comparison.kind} adds to that."
+        )
     with_format, items_only = (
         size(comparison, error) for error in (parts.stderr_one_format, parts.stderr_items)
     )
     if with_format == items_only:
-        return f"{start}. The choice of format adds hardly anything to that."
+        return f"{start}. The choice of {comparison.kind} adds hardly anything to that."
     shown = " and of what it shows" if comparison.rows_by_choices() else ""
     text = (
-        f"{start}. Including the choice of format{shown}, its typical error (standard error) is "
-        f"{with_format} instead of {items_only}"
+        f"{start}. Including the choice of {comparison.kind}{shown}, its typical error "
+        f"(standard error) is {with_format} instead of {items_only}"
     )
     found = clipped(parts.one_format(row.score.value))
     if comparison.is_share and found.low is not None and found.high is not None:
         if found.high - found.low > WIDE:
-            return f"{text}; {count} formats say too little about all others for an interval."
+            return (
+                f"{text}; {count} {comparison.compares} say too little about all others for an "
+                "interval."
+            )
         text += f": between {ends(comparison, found)}"
     return f"{text}.{_formats_needed(comparison)}"
 
@@ -235,4 +242,7 @@ def _formats_needed(comparison: Comparison) -> str:
     needed = parts.formats_needed(parts.stderr_items)
     if needed is None or not 2 <= needed <= MOST_FORMATS:
         return ""
-    return f" The mean over {needed} such formats would be as sure as one format's score seems."
+    return (
+        f" The mean over {needed} such {comparison.compares} would be as sure as one "
+        f"{comparison.kind}'s score seems."
+    )

@@ -66,6 +66,8 @@ class Measurement:
     """What else the results say about it: fingerprints, versions, notes."""
     members: tuple[str, ...] = ()
     """Of a group, its tasks."""
+    condition: str = ""
+    """``mcqa, 5-shot``, where results of the task differ in the number of shots; else empty."""
 
     @property
     def more_formats(self) -> str | None:
@@ -75,7 +77,7 @@ class Measurement:
     @property
     def label(self) -> str:
         """What it is called beside others of the same task and model."""
-        return self.format
+        return self.condition or self.format
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,18 +298,41 @@ def _check_same(measurements: Sequence[Measurement]) -> None:
         )
 
 
+def with_conditions(measurements: Sequence[Measurement]) -> list[Measurement]:
+    """The measurements, with the number of shots in the labels of tasks where it differs."""
+    shots: dict[str, set[int | None]] = {}
+    for one in measurements:
+        shots.setdefault(one.task, set()).add(one.num_fewshot)
+    return [
+        replace(one, condition=f"{one.format}, {one.num_fewshot}-shot")
+        if len(shots[one.task]) > 1 and one.num_fewshot is not None
+        else one
+        for one in measurements
+    ]
+
+
 def _check_shots(rows: Sequence[Measurement]) -> None:
-    """Refuse rows asked with different few-shot examples: that would be a second difference."""
-    known = [row for row in rows if row.shots]
-    for row in known[1:]:
-        different = sum(a != b for a, b in zip(known[0].shots, row.shots, strict=True))
-        if different:
-            raise ComparisonError(
-                f"{_title(known[0])} and {_title(row)} were asked with different few-shot examples "
-                f"({different} of {len(row.items)} items; {known[0].num_fewshot} and "
-                f"{row.num_fewshot} shots), so their difference would have two causes. Run both with "
-                "the same --num_fewshot and --seed."
-            )
+    """Refuse rows asked with different few-shot examples: that would be a second difference.
+
+    Rows that are told apart by their number of shots have different ones on purpose.
+    """
+    alike: dict[Any, Measurement] = {}
+    for row in rows:
+        if row.shots:
+            first = alike.setdefault(row.num_fewshot if row.condition else None, row)
+            different = sum(a != b for a, b in zip(first.shots, row.shots, strict=True))
+            if different:
+                raise two_causes(first, row, different)
+
+
+def two_causes(first: Measurement, row: Measurement, different: int) -> ComparisonError:
+    """The error about two measurements that differ in more than what is compared."""
+    return ComparisonError(
+        f"{_title(first)} and {_title(row)} were asked with different few-shot examples "
+        f"({different} of {len(row.items)} items; {first.num_fewshot} and "
+        f"{row.num_fewshot} shots), so their difference would have two causes. Run both with "
+        "the same --num_fewshot and --seed."
+    )
 
 
 def _different_items(measurements: Sequence[Measurement], common: int) -> str:

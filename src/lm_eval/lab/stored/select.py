@@ -43,14 +43,15 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class _Result(StoredResult):
+class SelectedResult(StoredResult):
     """One result of one run, under the name that its model goes by."""
 
     model: str
 
     @property
-    def key(self) -> tuple[str, str, str]:
-        return self.model, self.task, self.format
+    def key(self) -> tuple[str, str, str, Any]:
+        """What tells it from others: of results with the same key, one counts."""
+        return self.model, self.task, self.format, self.fact("n-shot")
 
     @property
     def time(self) -> tuple[float, str]:
@@ -69,14 +70,23 @@ def chosen(
 ) -> tuple[list[Measurement], list[str]]:
     """The selected measurements, in the order of the runs, and notes on what was left out.
 
-    Groups come first, where they can be compared as one; a group that is named replaces its tasks. Of
-    several results of the same model, task and format the newest counts. A model asked the same with
-    different arguments counts as several models, named after those arguments. Only what is selected is
-    read from disk.
+    Groups come first, where they can be compared as one; a group that is named replaces its tasks. Only
+    what is selected is read from disk.
     """
     choice = choice or Choice()
+    kept, notes = selected(runs, choice)
+    measurements, without = with_items(partial(result.measured, choice.metrics) for result in kept)
+    return _with_groups(measurements, runs, choice.tasks), [*notes, *without]
+
+
+def selected(runs: Sequence[StoredRun], choice: Choice) -> tuple[list[SelectedResult], list[str]]:
+    """The selected results, in the order of the runs, and notes on what was left out.
+
+    Of several results of the same model, task, format and number of shots the newest counts. A model
+    asked the same with different arguments counts as several models, named after those arguments.
+    """
     results, notes = _told_apart(
-        [_Result(run, name, run.model) for run in runs for name in run.names]
+        [SelectedResult(run, name, run.model) for run in runs for name in run.names]
     )
     wanted = [
         result
@@ -94,8 +104,7 @@ def chosen(
         [name for result in results for name in (result.run.model, result.model)],
     )
     kept, older = _newest(wanted)
-    measurements, without = with_items(partial(result.measured, choice.metrics) for result in kept)
-    return _with_groups(measurements, runs, choice.tasks), [*notes, *older, *without]
+    return kept, [*notes, *older]
 
 
 def _with_groups(
@@ -129,7 +138,7 @@ def _groups(run: StoredRun) -> list[str]:
     return [called for name in names for called in (name.partition("@")[0], name)]
 
 
-def _is_in_group(wanted: Sequence[str], result: _Result) -> bool:
+def _is_in_group(wanted: Sequence[str], result: SelectedResult) -> bool:
     """True if the result belongs to a selected group."""
     groups = result.run.results.get("groups", {})
     return any(
@@ -139,9 +148,9 @@ def _is_in_group(wanted: Sequence[str], result: _Result) -> bool:
     )
 
 
-def _told_apart(results: Sequence[_Result]) -> tuple[list[_Result], list[str]]:
+def _told_apart(results: Sequence[SelectedResult]) -> tuple[list[SelectedResult], list[str]]:
     """The results, and notes; a model asked the same with different arguments becomes several models."""
-    asked: dict[tuple[str, str, str], list[dict[str, str]]] = {}
+    asked: dict[tuple[str, str, str, Any], list[dict[str, str]]] = {}
     for result in results:
         asked.setdefault(result.key, []).append(_arguments(result))
     several = {
@@ -166,13 +175,13 @@ def _told_apart(results: Sequence[_Result]) -> tuple[list[_Result], list[str]]:
     return told_apart, notes
 
 
-def _arguments(result: _Result) -> dict[str, str]:
+def _arguments(result: SelectedResult) -> dict[str, str]:
     """What the model was opened with, without the arguments that change its speed only."""
     arguments = result.run.arguments
     return {name: arguments[name] for name in arguments if name not in SPEED_ONLY_ARGUMENTS}
 
 
-def _labels(results: Sequence[_Result]) -> dict[Path, str]:
+def _labels(results: Sequence[SelectedResult]) -> dict[Path, str]:
     """The model's name in each of its runs, with the arguments in which the runs differ."""
     by_run = {result.run.path: _arguments(result) for result in results}
     names = dict.fromkeys(name for arguments in by_run.values() for name in arguments)
@@ -185,9 +194,9 @@ def _labels(results: Sequence[_Result]) -> dict[Path, str]:
     return {path: f"{model} ({text})" if text else model for path, text in differences.items()}
 
 
-def _newest(results: Iterable[_Result]) -> tuple[list[_Result], list[str]]:
-    kept: dict[tuple[str, str, str], _Result] = {}
-    older: dict[tuple[str, str, str], int] = {}
+def _newest(results: Iterable[SelectedResult]) -> tuple[list[SelectedResult], list[str]]:
+    kept: dict[tuple[str, str, str, Any], SelectedResult] = {}
+    older: dict[tuple[str, str, str, Any], int] = {}
     for result in results:
         known = kept.get(result.key)
         if known is None:

@@ -1,0 +1,275 @@
+"""The scores of stored results, one value for each metric: what tables and ``load_results`` show.
+
+They come from the results files alone, so runs without samples have them too. Scores by a field of the
+docs are there where the task says ``score_by``; else they are made from the samples.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from lm_eval.errors import ComparisonError, did_you_mean, listing
+from lm_eval.lab.stored.measurement import primary_metric
+from lm_eval.lab.stored.run import PLAIN, StoredResult, StoredRun
+from lm_eval.stats.clusters import clustered_estimate
+from lm_eval.stats.estimates import Estimate
+
+NO_PART = "(none)"
+"""The part of docs that lack the field, as in ``score_by``."""
+_Z = 1.959964
+_ABOUT_READING = "share_read"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredScore:
+    """One score: a metric of a task or group, under one format, asked of one model."""
+
+    run: str
+    """The results file."""
+    model: str
+    name: str
+    """``task@format`` as in the results."""
+    task: str
+    format: str
+    shots: int | None
+    metric: str
+    filter: str
+    estimate: Estimate
+    is_score: bool
+    """Whether it is the metric shown as the result's score."""
+    higher_is_better: bool
+    share_read: float | None
+    missing: int
+    version: Any
+    """Of the format; None where it has none."""
+    fingerprint: str | None
+    """Of the format."""
+    is_group: bool = False
+    part: str | None = None
+    """The part of the docs, where they are scored by a field."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """A row of plain values."""
+        estimate = self.estimate
+        return {
+            "model": self.model,
+            "task": self.task,
+            "format": self.format,
+            "shots": self.shots,
+            "metric": self.metric,
+            "filter": self.filter,
+            "score": estimate.value,
+            "stderr": estimate.stderr,
+            "low": estimate.low,
+            "high": estimate.high,
+            "n": estimate.n,
+            "interval_method": estimate.method,
+            "is_score": self.is_score,
+            "higher_is_better": self.higher_is_better,
+            "share_read": self.share_read,
+            "missing": self.missing,
+            "is_group": self.is_group,
+            "format_version": self.version,
+            "format_fingerprint": self.fingerprint,
+            "run": self.run,
+        }
+
+
+def scores_of(result: StoredResult, model: str) -> list[StoredScore]:
+    """Every score of a result, the one shown as its score first."""
+    return list(_scores(result.run, result.name, model, result.task, result.format))
+
+
+def group_scores(run: StoredRun, model: str) -> list[StoredScore]:
+    """The scores of the groups of a run."""
+    return [
+        score
+        for name in run.results.get("groups", {})
+        for score in _scores(
+            *(run, name, model, name.partition("@")[0], name.partition("@")[2] or PLAIN),
+            is_group=True,
+        )
+    ]
+
+
+def _scores(
+    run: StoredRun, name: str, model: str, task: str, format_name: str, *, is_group: bool = False
+) -> Iterator[StoredScore]:
+    results = run.results
+    own = results["groups" if is_group else "results"][name]
+    facts = results.get("formats", {}).get(name) or {}
+    keys = [key for key in own if _is_metric(key, own)]
+    if not is_group:
+        keys = _primary_first(run, name, keys)
+    up = results.get("higher_is_better", {}).get(name) or {}
+    for place, key in enumerate(keys):
+        metric, _, filter_name = key.partition(",")
+        yield StoredScore(
+            run=str(run.path),
+            model=model,
+            name=name,
+            task=task,
+            format=format_name,
+            shots=results.get("n-shot", {}).get(name),
+            metric=metric,
+            filter=filter_name,
+            estimate=_estimate(run, name, key, own),
+            is_score=place == 0,
+            higher_is_better=bool(up.get(metric, True)),
+            share_read=_real(own.get(f"{_ABOUT_READING},{filter_name}")),
+            missing=int(own.get("missing") or 0),
+            version=facts.get("version"),
+            fingerprint=facts.get("fingerprint"),
+            is_group=is_group,
+        )
+
+
+def _primary_first(run: StoredRun, name: str, keys: list[str]) -> list[str]:
+    if not keys:
+        return []
+    first = ",".join(primary_metric(run.results, name, str(run.path)))
+    return [first, *(key for key in keys if key != first)] if first in keys else keys
+
+
+def _is_metric(key: str, scores: Mapping[str, Any]) -> bool:
+    return (
+        "," in key
+        and "_stderr," not in key
+        and "_ci95," not in key
+        and not key.startswith(f"{_ABOUT_READING},")
+        and _real(scores[key]) is not None
+    )
+
+
+def _real(value: Any) -> float | None:
+    """A finite number, else None: files of other programs hold texts such as ``N/A``."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value)
+
+
+def _estimate(run: StoredRun, name: str, key: str, scores: Mapping[str, Any]) -> Estimate:
+    """The score with its interval; of a file without intervals, the standard error makes one."""
+    results = run.results
+    stderr = _real(scores.get(key.replace(",", "_stderr,", 1)))
+    ends = (results.get("intervals", {}).get(name) or {}).get(key)
+    ends = scores.get(key.replace(",", "_ci95,", 1)) if ends is None else ends
+    counts = results.get("n-samples", {}).get(name) or {}
+    n = int(_real(scores.get("sample_len")) or _real(counts.get("effective")) or 0)
+    method = str((results.get("interval_methods", {}).get(name) or {}).get(key, "none"))
+    return _with_ends(float(scores[key]), stderr, ends, n, method)
+
+
+def _with_ends(value: float, stderr: float | None, ends: Any, n: int, method: str) -> Estimate:
+    is_pair = isinstance(ends, list | tuple) and len(ends) == 2
+    low, high = (_real(end) for end in ends) if is_pair else (None, None)
+    if low is None and high is None and stderr and method == "none":
+        low, high, method = value - _Z * stderr, value + _Z * stderr, "normal"
+    return Estimate(value, stderr, low, high, n, method)
+
+
+# By a field of the docs
+
+
+def scores_by(result: StoredResult, score: StoredScore, field: str) -> list[StoredScore]:
+    """A score of a result for each value of a field of the docs, in the order of the values."""
+    stored = result.fact("score_by") or {}
+    if field in stored:
+        return list(_stored_parts(stored[field], score))
+    scored = _values_by(result, score, field)
+    values = [value for part in scored.values() for value, _ in part]
+    if not math.isclose(math.fsum(values) / len(values), score.estimate.value, abs_tol=1e-9):
+        raise ComparisonError(
+            f"{score.metric} of {score.name!r} is not a mean over its docs, so the samples do not give "
+            f"it for a part of them. Say `score_by: {field}` in the task and run it again, or choose "
+            "another with --metric."
+        )
+    return [
+        replace(score, part=part, estimate=_mean(scored[part])) for part in sorted(scored, key=_order)
+    ]
+
+
+def _mean(scored: Sequence[tuple[float, str | None]]) -> Estimate:
+    clusters = [cluster for _, cluster in scored if cluster is not None]
+    values = [value for value, _ in scored]
+    return clustered_estimate(values, clusters if len(clusters) == len(values) else None)
+
+
+def _order(part: str) -> tuple[bool, float, str]:
+    """Numbers as numbers, then texts."""
+    try:
+        return False, float(part), part
+    except ValueError:
+        return True, 0.0, part
+
+
+def _stored_parts(parts: Mapping[str, Any], score: StoredScore) -> Iterator[StoredScore]:
+    key = f"{score.metric},{score.filter}"
+    for part, scores in parts.items():
+        value = _real(scores.get(key))
+        if value is not None:
+            stderr = _real(scores.get(key.replace(",", "_stderr,", 1)))
+            ends = scores.get(key.replace(",", "_ci95,", 1))
+            n = int(_real(scores.get("n")) or 0)
+            method = "none" if ends is None else score.estimate.method
+            estimate = _with_ends(value, stderr, ends, n, method)
+            yield replace(score, part=part, estimate=estimate)
+
+
+def _values_by(
+    result: StoredResult, score: StoredScore, field: str
+) -> dict[str, list[tuple[float, str | None]]]:
+    """Part → the metric's value and the cluster of each of its docs."""
+    scored: dict[str, list[tuple[float, str | None]]] = {}
+    for part, sample in parts_of_samples(result, field, score.filter):
+        value = _real(sample.get(score.metric))
+        if value is None:
+            continue
+        cluster = sample.get("cluster")
+        scored.setdefault(part, []).append((value, None if cluster is None else str(cluster)))
+    if not scored:
+        raise ComparisonError(
+            f"{result.run.samples_path(result.name)} has no number for {score.metric!r} item by item, so "
+            f"it cannot be shown by {field!r}. Choose another with --metric."
+        )
+    return scored
+
+
+def parts_of_samples(
+    result: StoredResult, field: str, filter_name: str
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each sample of a result with the value that its doc has in a field; missing docs are left out."""
+    known: set[str] = set()
+    has_field = False
+    for sample in result.run.samples(result.name):
+        if sample.get("missing") or sample.get("filter", "none") != filter_name:
+            continue
+        if sample.get("redacted"):
+            raise ComparisonError(
+                f"The docs of {result.name!r} are hidden in its samples (`redact: true`), so nothing is "
+                f"known of their {field!r}. Say `score_by: {field}` in the task and run it again."
+            )
+        doc = sample.get("doc")
+        parts = sample.get("parts")
+        values: Mapping[str, Any] = {
+            **(doc if isinstance(doc, Mapping) else {}),
+            **(parts if isinstance(parts, Mapping) else {}),
+        }
+        known.update(map(str, values))
+        has_field = has_field or field in values
+        value = values.get(field)
+        if isinstance(value, list | dict):
+            raise ComparisonError(
+                f"--by {field}: that field of {result.name!r} holds a "
+                f"{'list' if isinstance(value, list) else 'mapping'}. Name one that holds a text or a "
+                "number for each doc."
+            )
+        yield (NO_PART if value is None or value == "" else str(value)), sample
+    if not has_field:
+        raise ComparisonError(
+            f"The docs of {result.name!r} have no field {field!r}.{did_you_mean(field, known)} Fields: "
+            f"{listing(sorted(known), 10)}."
+        )
