@@ -7,15 +7,30 @@ utils, compat, api, filters.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.addresses.finder import attributes_of, install
 
 if TYPE_CHECKING:
+    from lm_eval.lab.stored.rows import load_results, load_samples
     from lm_eval.simple import evaluate, simple_evaluate
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "evaluate", "simple_evaluate"]
+__all__ = ["__version__", "evaluate", "load_results", "load_samples", "simple_evaluate"]
+
+_LATE = {
+    "load_results": "lm_eval.lab.stored.rows",
+    "load_samples": "lm_eval.lab.stored.rows",
+}
+"""Functions whose modules are imported when they are first asked for: `import lm_eval` stays cheap."""
 
 install()
-__getattr__ = attributes_of(__name__)  # both functions too: `import lm_eval` stays cheap
+_address = attributes_of(__name__)  # `evaluate` and `simple_evaluate`, in the same way
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        import importlib
+
+        return getattr(importlib.import_module(_LATE[name]), name)
+    return _address(name)

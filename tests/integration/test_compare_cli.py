@@ -552,3 +552,43 @@ def test_a_score_of_a_whole_data_set_is_left_out_and_named(work: Workplace) -> N
     assert any(note.startswith("Left out: ") and ", w: metric " in note for note in found["notes"])
     assert "has no number for each item" in refused(work, str(work.output), "--tasks", "w")
     assert work.cli("power", str(work.output)).code == 0
+
+
+# Numbers of shots
+
+
+def test_shots_are_a_condition_like_the_format(work: Workplace) -> None:
+    for shots in ("0", "2"):
+        tasks = "t.yaml@mcqa,t.yaml@cloze"
+        run(work, "--tasks", tasks, "--num_fewshot", shots, args=f"cloze={2 + int(shots)}")
+    found = compared(work, "--models", "known (cloze=2)", "known (cloze=4)")
+    assert len(found["comparisons"]) == 2  # other arguments are another model
+    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", "--num_fewshot", "2", args="cloze=2")
+    (one,) = compared(work, "--models", "known (cloze=2)")["comparisons"]
+    assert one["compares"] == "conditions"
+    labels = [row["label"] for row in one["rows"]]
+    assert labels == ["mcqa, 0-shot", "cloze, 0-shot", "mcqa, 2-shot", "cloze, 2-shot"]
+    pairs = {frozenset((pair["first"], pair["second"])) for pair in one["pairs"]}
+    assert pairs == {
+        frozenset(("mcqa, 0-shot", "cloze, 0-shot")),
+        frozenset(("mcqa, 2-shot", "cloze, 2-shot")),
+        frozenset(("mcqa, 0-shot", "mcqa, 2-shot")),
+        frozenset(("cloze, 0-shot", "cloze, 2-shot")),
+    }
+    out = said(work.cli("compare", str(work.output), "--models", "known (cloze=2)").out)
+    assert "4 conditions on the same 40 items, asked of known (cloze=2)" in out
+    assert "The condition matters here" in out
+
+
+def test_two_that_differ_in_format_and_shots_are_refused(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa", "--num_fewshot", "0")
+    run(work, "--tasks", "t.yaml@cloze", "--num_fewshot", "2")
+    assert "so their difference would have two causes" in refused(work, str(work.output))
+
+
+def test_two_models_with_different_shots_have_nothing_in_common(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@mcqa", "--num_fewshot", "0")
+    run(work, "--tasks", "t.yaml@mcqa", "--num_fewshot", "2", model="other")
+    message = refused(work, str(work.output))
+    assert "differ in model and in number of shots (0 and 2)" in message
+    assert "Run both models with the same shots." in message

@@ -41,6 +41,7 @@ NAME = "lm-eval"
 COMMANDS = {
     "run": "run",
     "compare": "lab.compare",
+    "table": "lab.table",
     "sweep": "lab.sweep",
     "ls": "tasks.ls",
     "validate": "tasks.validate",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.requests import DocRequests, Reply, Request, RollingRequest
-from lm_eval.scoring.metrics import TextOutcome, is_right
+from lm_eval.scoring.metrics import PICKS, ChoiceOutcome, TextOutcome, is_right
 from lm_eval.scoring.score import ScoredDoc
 from lm_eval.text.encode import doc_hash, prompt_hash, target_hash
 from lm_eval.text.secrets import redacted
@@ -54,6 +54,7 @@ def harness_sample(task: ConfigurableTask, doc: FilteredDoc, show: Show) -> dict
         "filter": doc.filter,
         "metrics": list(doc.values),
         **doc.values,
+        **_scored_plain(doc),
         **_reasoning(doc.answers),
         "fewshot_docs": list(doc.doc.shots),
     }
@@ -108,6 +109,8 @@ def _hidden_exchange(asked: Mapping[str, Any]) -> dict[str, Any]:
         ]
     if "reading" in asked:
         exchange["reading"] = {**asked["reading"], "answer": HIDDEN}
+    if "scored" in asked and "answer" in asked["scored"]:
+        exchange["scored"] = {**asked["scored"], "answer": HIDDEN}
     if "readings" in asked:
         exchange["readings"] = [{**one, "answer": HIDDEN} for one in asked["readings"]]
     return exchange
@@ -222,9 +225,39 @@ def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
             shown["finish"] = doc.answers[0].finish
         if doc.replies:
             shown["readings"] = _readings(doc.replies, doc.answers)
-    elif None not in outcome.tokens:
-        shown["tokens"] = list(outcome.tokens)
+    else:
+        if None not in outcome.tokens:
+            shown["tokens"] = list(outcome.tokens)
+        shown["scored"] = _scored(outcome, doc.values)
     return shown
+
+
+def _scored(outcome: ChoiceOutcome, metrics: Iterable[str]) -> dict[str, Any]:
+    """What was picked by the first metric that picks, and the numbers behind it."""
+    by = next((metric for metric in metrics if metric in PICKS), None)
+    numbers = {"loglikelihoods": list(outcome.logprobs), "greedy": list(outcome.greedy)}
+    if by is None or len(outcome.texts) < 2:
+        return numbers
+    place = PICKS[by](outcome)
+    answer = (outcome.choices or outcome.texts)[place]
+    return {"picked": place, "by": by, "answer": answer, "gold": list(outcome.gold), **numbers}
+
+
+def _scored_plain(doc: FilteredDoc) -> dict[str, Any]:
+    """The numbers of a plain task whose requests are scored, and the likeliest of its choices."""
+    pairs = [answer for answer in doc.answers if isinstance(answer, tuple) and len(answer) == 2]
+    if not pairs or len(pairs) != len(doc.answers):
+        return {}
+    scored: dict[str, Any] = {
+        "loglikelihoods": [float(logprob) for logprob, _ in pairs],
+        "greedy": [bool(is_greedy) for _, is_greedy in pairs],
+    }
+    choices = list(doc.doc.asked.choices)
+    if len(choices) > 1 and len(pairs) >= len(choices) and "acc" in doc.values:
+        found = scored["loglikelihoods"][: len(choices)]
+        place = max(range(len(choices)), key=found.__getitem__)
+        scored = {"picked": place, "by": "acc", "answer": choices[place], **scored}
+    return {"scored": scored}
 
 
 def _readings(outcomes: Sequence[TextOutcome], answers: Sequence[Any]) -> list[dict[str, Any]]:

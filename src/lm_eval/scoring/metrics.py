@@ -10,7 +10,7 @@ import math
 import re
 import string
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -160,8 +160,30 @@ def is_right(outcome: TextOutcome) -> bool:
     return value in outcome.gold
 
 
-def _acc_by(pick: Callable[[ChoiceOutcome], int]) -> Callable[[ChoiceOutcome], float]:
-    """Whether the choice picked in this way is right."""
+def _per(length: Callable[[str], int]) -> Callable[[ChoiceOutcome], int]:
+    """The likeliest choice per unit of length."""
+    return lambda outcome: outcome.picked([length(text) for text in outcome.texts])
+
+
+def count_bytes(text: str) -> int:
+    """How long a text is in UTF-8; half a surrogate pair has a length too."""
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+PICKS: Mapping[str, Callable[[ChoiceOutcome], int]] = {
+    "acc": ChoiceOutcome.picked,
+    "acc_norm": _per(len),
+    "acc_bytes": _per(count_bytes),
+    "acc_tokens": lambda outcome: outcome.picked(outcome.token_counts()),
+    "acc_mutual_info": ChoiceOutcome.picked_by_gain,
+    "acc_calibrated": ChoiceOutcome.picked_calibrated,
+}
+"""Metric → the place of the choice that it takes as the answer."""
+
+
+def _acc_by(name: str) -> Callable[[ChoiceOutcome], float]:
+    """Whether the choice that the metric picks is right."""
+    pick = PICKS[name]
     return lambda outcome: float(pick(outcome) in outcome.gold)
 
 
@@ -172,20 +194,11 @@ def _acc(outcome: ChoiceOutcome) -> float:
     return float(outcome.picked() in outcome.gold)
 
 
-def _acc_per(length: Callable[[str], int]) -> Callable[[ChoiceOutcome], float]:
-    return _acc_by(lambda outcome: outcome.picked([length(text) for text in outcome.texts]))
-
-
 def _probability_mass(outcome: ChoiceOutcome) -> float:
     """The share of the choices' probability that the right ones have."""
     shares = probabilities(outcome.logprobs)
     right = {gold for gold in outcome.gold if isinstance(gold, int) and 0 <= gold < len(shares)}
     return math.fsum(shares[gold] for gold in right)
-
-
-def count_bytes(text: str) -> int:
-    """How long a text is in UTF-8; half a surrogate pair has a length too."""
-    return len(text.encode("utf-8", "surrogatepass"))
 
 
 def _exact_text(outcome: TextOutcome) -> float:
@@ -261,22 +274,22 @@ for _metric in (
         "right ÷ items whose answer was read",
         of_text=lambda outcome: float(is_right(outcome)) if outcome.reading.is_answer else None,
     ),
-    Metric("acc_norm", "acc by log-likelihood per character", _acc_per(len)),
-    Metric("acc_bytes", "acc by log-likelihood per UTF-8 byte", _acc_per(count_bytes)),
+    Metric("acc_norm", "acc by log-likelihood per character", _acc_by("acc_norm")),
+    Metric("acc_bytes", "acc by log-likelihood per UTF-8 byte", _acc_by("acc_bytes")),
     Metric(
         "acc_tokens",
         "acc by log-likelihood per token of the model",
-        _acc_by(lambda outcome: outcome.picked(outcome.token_counts())),
+        _acc_by("acc_tokens"),
     ),
     Metric(
         "acc_mutual_info",
         "acc by how much likelier the question makes a choice (PMI)",
-        _acc_by(ChoiceOutcome.picked_by_gain),
+        _acc_by("acc_mutual_info"),
     ),
     Metric(
         "acc_calibrated",
         "acc by how much likelier a choice is than after a question without content",
-        _acc_by(ChoiceOutcome.picked_calibrated),
+        _acc_by("acc_calibrated"),
     ),
     Metric(
         "prob_mass",

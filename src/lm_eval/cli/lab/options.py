@@ -1,4 +1,4 @@
-"""The options of the format lab's commands: ``compare``, ``sweep``, ``power``, ``reread``, ``diff``.
+"""The options of the format lab's commands, from ``compare`` to ``diff``.
 
 Imports nothing heavy, so that ``--help`` is instant.
 """
@@ -49,6 +49,19 @@ _COMPARE = {
     "--seed N": "seed of the resampling (default: 1234)",
     **_PLOTS,
     "--output_path -o FILE": "write the comparison to this .json or .md file",
+}
+_TABLE = {
+    **_SELECTION,
+    "--rows NAME …": "what makes the rows: task, model, shots, format, metric or the field of --by "
+    "(default: whatever the scores differ in and the columns do not show)",
+    "--columns NAME …": "what makes the columns (default: the formats, or the models where there is "
+    "one format)",
+    "--by FIELD": "score the docs of each value of this field by themselves, such as subject",
+    "--baseline NAME": "mark scores that differ from this format's (or model's, …) on the same items; "
+    "format=NAME where the name may mean several things",
+    "--to md|latex|csv|html|json": "how to write it; csv and json have one line a score, with every "
+    "number (default: by the file's name, else md)",
+    "--output_path -o FILE": "write the table to this file",
 }
 _SWEEP = {
     "--formats N|FILE": "how many formats to sample, including the base format, or a list saved by "
@@ -127,6 +140,28 @@ def add_compare(commands: Any) -> None:
         seed=whole(default=1234),
         plots={"const": IN_TERMINAL},
     )
+
+
+def add_table(commands: Any) -> None:
+    parser = commands.add_parser(
+        "table",
+        help="write scores as a table: Markdown, LaTeX, CSV, HTML or JSON",
+        description="The scores of stored runs as a table with intervals, for a paper, a page or a "
+        "spreadsheet. Needs no model.",
+        epilog=examples(
+            ("lm-eval table out", "tasks × formats, as Markdown"),
+            ("lm-eval table out --baseline mcqa --to latex", "with marks, for a paper"),
+            ("lm-eval table out --by subject --rows subject", "scores by a field of the docs"),
+            ("lm-eval table a b --columns model -o scores.csv", "two models, for a spreadsheet"),
+        ),
+    )
+    parser.add_argument(
+        "runs",
+        nargs="+",
+        metavar="RUN",
+        help="results files, or folders given as --output_path; all results in them are used",
+    )
+    add_options(parser, _TABLE)
 
 
 def add_sweep(commands: Any) -> None:

@@ -241,7 +241,7 @@ def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Al
     kept = tuple(item for item in first.items if item in common)
     if not kept:
         raise ComparisonError(_different_items(measurements, 0))
-    rows = [_take(one, kept) for one in measurements]
+    rows = [taken(one, kept) for one in measurements]
     _check_shots(rows)
     clusters = next((row.clusters for row in rows if row.clusters is not None), None)
     return Aligned(
@@ -255,7 +255,7 @@ def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Al
     )
 
 
-def _take(one: Measurement, kept: Sequence[str]) -> Measurement:
+def taken(one: Measurement, kept: Sequence[str]) -> Measurement:
     """The measurement with these items alone, in this order."""
     if one.items == tuple(kept):
         return one

@@ -128,7 +128,7 @@ class StoredRun:
                     sample = json.loads(line)
                 except (ValueError, RecursionError):
                     raise damaged(path, number, "is not JSON") from None
-                what = _wrong_in(sample)
+                what = flaw_of_sample(sample)
                 if what is not None:
                     raise damaged(path, number, what)
                 yield sample
@@ -210,7 +210,7 @@ _SHAPES: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def _wrong_in(sample: Any) -> str | None:
+def flaw_of_sample(sample: Any) -> str | None:
     """Why a line is not a sample, in words; None where it is one."""
     if not isinstance(sample, dict):
         return "is not a sample: it holds no object"

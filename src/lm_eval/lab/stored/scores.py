@@ -159,6 +159,9 @@ def _estimate(run: StoredRun, name: str, key: str, scores: Mapping[str, Any]) ->
     ends = scores.get(key.replace(",", "_ci95,", 1)) if ends is None else ends
     counts = results.get("n-samples", {}).get(name) or {}
     n = int(_real(scores.get("sample_len")) or _real(counts.get("effective")) or 0)
+    replies = scores.get("replies")
+    if key.startswith("acc_read,") and isinstance(replies, Mapping):
+        n = int(_real(replies.get("read")) or 0)
     method = str((results.get("interval_methods", {}).get(name) or {}).get(key, "none"))
     return _with_ends(float(scores[key]), stderr, ends, n, method)
 
@@ -188,7 +191,8 @@ def scores_by(result: StoredResult, score: StoredScore, field: str) -> list[Stor
             "another with --metric."
         )
     return [
-        replace(score, part=part, estimate=_mean(scored[part])) for part in sorted(scored, key=_order)
+        replace(score, part=part, estimate=_mean(scored[part]))
+        for part in sorted(scored, key=_order)
     ]
 
 
@@ -232,8 +236,8 @@ def _values_by(
         scored.setdefault(part, []).append((value, None if cluster is None else str(cluster)))
     if not scored:
         raise ComparisonError(
-            f"{result.run.samples_path(result.name)} has no number for {score.metric!r} item by item, so "
-            f"it cannot be shown by {field!r}. Choose another with --metric."
+            f"{result.run.samples_path(result.name)} has no number for {score.metric!r} item by item, "
+            f"so it cannot be shown by {field!r}. Choose another with --metric."
         )
     return scored
 

@@ -91,9 +91,9 @@ def selected(runs: Sequence[StoredRun], choice: Choice) -> tuple[list[SelectedRe
     wanted = [
         result
         for result in results
-        if (_is_among(choice.tasks, result.task, result.name) or _is_in_group(choice.tasks, result))
-        and _is_among(choice.formats, result.format)
-        and _is_among(choice.models, result.model, result.run.model)
+        if (is_among(choice.tasks, result.task, result.name) or _is_in_group(choice.tasks, result))
+        and is_among(choice.formats, result.format)
+        and is_among(choice.models, result.model, result.run.model)
     ]
     named = [name for result in results for name in (result.task, result.name)]
     _check(choice.tasks, "--tasks", [*named, *(name for run in runs for name in _groups(run))])
@@ -119,7 +119,7 @@ def _with_groups(
         group
         for run, same in of_runs
         for group in groups_in(run.results, same)
-        if _is_among(wanted, group.task, group.name)
+        if is_among(wanted, group.task, group.name)
     ]
     groups = comparable(groups)
     return [
@@ -127,7 +127,7 @@ def _with_groups(
         *(
             measurement
             for measurement in measurements
-            if not groups or _is_among(wanted, measurement.task, measurement.name)
+            if not groups or is_among(wanted, measurement.task, measurement.name)
         ),
     ]
 
@@ -150,9 +150,9 @@ def _is_in_group(wanted: Sequence[str], result: SelectedResult) -> bool:
 
 def _told_apart(results: Sequence[SelectedResult]) -> tuple[list[SelectedResult], list[str]]:
     """The results, and notes; a model asked the same with different arguments becomes several models."""
-    asked: dict[tuple[str, str, str, Any], list[dict[str, str]]] = {}
+    asked: dict[tuple[str, str, str], list[dict[str, str]]] = {}
     for result in results:
-        asked.setdefault(result.key, []).append(_arguments(result))
+        asked.setdefault(result.key[:3], []).append(_arguments(result))
     several = {
         key[0]
         for key, arguments in asked.items()
@@ -223,7 +223,7 @@ def _newest(results: Iterable[SelectedResult]) -> tuple[list[SelectedResult], li
     return list(kept.values()), notes
 
 
-def _is_among(names: Sequence[str], *known: str) -> bool:
+def is_among(names: Sequence[str], *known: str) -> bool:
     return not names or any(name in names for name in known)
 
 
