@@ -7,7 +7,6 @@ an installed package through an entry-point group. Nothing is imported before it
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
 from dataclasses import dataclass
 from types import ModuleType
@@ -16,11 +15,9 @@ from typing import Any, Generic, TypeVar, overload
 from lm_eval.addresses.backends import ADVICE as BACKEND_ADVICE
 from lm_eval.errors import (
     ConfigError,
-    LmEvalWarning,
     UnknownFormatError,
     UnknownModelError,
     UnknownNameError,
-    UsageError,
     did_you_mean,
     listing,
     nearest,
@@ -347,43 +344,8 @@ def get_filter(filter_name: Any) -> Any:
 register_aggregation = AGGREGATIONS.decorator
 
 
-def get_aggregation(name: str) -> Callable[..., Any] | None:
-    """The aggregation of that name; None, with a warning, if there is none, as programs expect."""
-    return _asked(AGGREGATIONS, name)
-
-
-def get_metric(name: str, hf_evaluate_metric: bool = False) -> Callable[..., Any] | None:
-    """The function of a metric of plain task files; None, with a warning, if there is none."""
-    if hf_evaluate_metric:
-        raise UsageError(
-            f"get_metric({name!r}, hf_evaluate_metric=True): write `hf_evaluate: true` beside the "
-            "metric in the task's metric_list; there it is loaded from the evaluate library."
-        )
-    known = _asked(_harness_metrics(), name)
-    return None if known is None else known.function
-
-
-def get_metric_aggregation(name: str) -> Callable[..., Any] | None:
-    """The default aggregation of a metric; None if it has none."""
-    known = _asked(_harness_metrics(), name)
-    return AGGREGATIONS.get(known.aggregation) if known and known.aggregation else None
-
-
-def is_higher_better(metric_name: str) -> bool | None:
-    """Whether higher values of a metric are better; None if that was not declared."""
-    known = _asked(_harness_metrics(), metric_name)
-    return None if known is None else known.higher_is_better
-
-
-def _asked(registry: Registry[T], name: str) -> T | None:
-    try:
-        return registry.get(name)
-    except UnknownNameError as error:
-        warnings.warn(str(error), LmEvalWarning, stacklevel=3)
-        return None
-
-
-def _harness_metrics() -> Registry[HarnessMetric]:
+def harness_metrics() -> Registry[HarnessMetric]:
+    """The metrics that are functions, built-in ones included."""
     importlib.import_module("lm_eval.harness.metric_list")  # the built-in ones
     return HARNESS_METRICS
 
@@ -394,40 +356,13 @@ def function_metric(name: str) -> HarnessMetric | None:
     An installed package may list the function under the entry points ``lm_eval.metrics``. Without
     ``register_metric`` around it, it is for scored choices and generated text, and the mean counts.
     """
-    known = _harness_metrics()
+    known = harness_metrics()
     if name not in known:
         listed: Any = METRICS.get(name, None)
         if callable(listed) and name not in known:  # its decorator may have registered it by now
             both = ("multiple_choice", "generate_until")
             known.register(name, HarnessMetric(name, listed, "mean", True, both))
     return known.get(name, None)
-
-
-class MetricFacts(Mapping[str, Any]):
-    """Metric of plain task files → one fact about it; metrics without that fact are not in it."""
-
-    def __init__(self, fact: Callable[[HarnessMetric], Any]) -> None:
-        self._fact = fact
-
-    def __getitem__(self, name: str) -> Any:
-        fact = self._fact(_harness_metrics().get(name))
-        if fact is None:
-            raise KeyError(name)
-        return fact
-
-    def __iter__(self) -> Iterator[str]:
-        known = _harness_metrics()
-        return (name for name in known if self._fact(known.get(name)) is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-
-METRIC_FUNCTIONS = MetricFacts(lambda metric: metric.function)
-METRIC_DIRECTIONS = MetricFacts(lambda metric: metric.higher_is_better)
-METRIC_AGGREGATIONS = MetricFacts(
-    lambda metric: None if metric.aggregation is None else AGGREGATIONS.get(metric.aggregation)
-)
 
 
 register_task = TASKS.decorator

@@ -1,26 +1,28 @@
 """Names for models, formats, readers, metrics, filters and templates, for Python users."""
 
 from lm_eval.addresses.finder import attributes_of
+from lm_eval.compat.helpers import (
+    METRIC_AGGREGATIONS,
+    METRIC_DIRECTIONS,
+    METRIC_FUNCTIONS,
+    get_aggregation,
+    get_metric,
+    get_metric_aggregation,
+    is_higher_better,
+)
 from lm_eval.registry import (
     AGGREGATIONS,
     FILTERS,
     FORMATS,
     HARNESS_METRICS,
-    METRIC_AGGREGATIONS,
-    METRIC_DIRECTIONS,
-    METRIC_FUNCTIONS,
     METRICS,
     MODELS,
     READERS,
     TASKS,
     TEMPLATES,
     Registry,
-    get_aggregation,
     get_filter,
-    get_metric,
-    get_metric_aggregation,
     get_model,
-    is_higher_better,
     register_aggregation,
     register_check,
     register_filter,

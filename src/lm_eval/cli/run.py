@@ -154,7 +154,7 @@ def _print_forecasts(
     show: Callable[[Sequence[Prepared]], None],
 ) -> None:
     """What the run would ask and cost."""
-    from lm_eval.reports.table import print_forecasts
+    from lm_eval.reports.costs import print_forecasts
     from lm_eval.run.forecast import forecast
 
     forecasts = forecast(asked, tasks, groups, on_prepared=show)
@@ -164,7 +164,7 @@ def _print_forecasts(
 def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> None:
     """The scores, what the run says beyond them, and where its files are."""
     if args.predict_only:
-        from lm_eval.reports.table import print_costs
+        from lm_eval.reports.costs import print_costs
 
         print_costs(outcome.results, console(), asked.prices)
     elif args.table == "markdown":
@@ -210,7 +210,7 @@ def warn_about_prices(outcome: Outcome) -> None:
     """Say so where prices were given and nothing was counted that they could apply to."""
     if outcome.info.prices is None:
         return
-    from lm_eval.reports.table import cost_table
+    from lm_eval.reports.costs import cost_table
 
     if cost_table(outcome.results) is None:
         warnings.warn(

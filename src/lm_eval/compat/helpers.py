@@ -14,8 +14,14 @@ import os
 import random
 import string
 import textwrap
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from lm_eval.errors import LmEvalWarning, UnknownNameError, UsageError
+from lm_eval.registry import AGGREGATIONS, HarnessMetric, Registry, harness_metrics
+
+T = TypeVar("T")
 
 ALL_OUTPUT_TYPES = ["loglikelihood", "multiple_choice", "loglikelihood_rolling", "generate_until"]
 LogLikelihoodInputs = tuple[tuple[str, str], list[int], list[int]]
@@ -253,14 +259,14 @@ class JsonChatStr(NamedTuple):
 
 def get_git_commit_hash() -> str | None:
     """The commit of the folder that the program runs in, if it is a repository."""
-    from lm_eval.reports.results_file import git_hash
+    from lm_eval.reports.environment import git_hash
 
     return git_hash()
 
 
 def add_env_info(storage: dict[str, Any]) -> None:
     """Put into a dict what results say about the machine and the packages."""
-    from lm_eval.reports.results_file import environment
+    from lm_eval.reports.environment import environment
 
     storage.update(environment())
 
@@ -275,3 +281,69 @@ def add_tokenizer_info(storage: dict[str, Any], lm: Any) -> None:
         storage[f"tokenizer_{name}"] = [text, str(number)]
     for name in ("eot_token_id", "max_length"):
         storage[name] = getattr(lm, name, None)
+
+
+# Metrics of plain task files, looked up by name
+
+
+def get_aggregation(name: str) -> Callable[..., Any] | None:
+    """The aggregation of that name; None, with a warning, if there is none, as programs expect."""
+    return _asked(AGGREGATIONS, name)
+
+
+def get_metric(name: str, hf_evaluate_metric: bool = False) -> Callable[..., Any] | None:
+    """The function of a metric of plain task files; None, with a warning, if there is none."""
+    if hf_evaluate_metric:
+        raise UsageError(
+            f"get_metric({name!r}, hf_evaluate_metric=True): write `hf_evaluate: true` beside the "
+            "metric in the task's metric_list; there it is loaded from the evaluate library."
+        )
+    known = _asked(harness_metrics(), name)
+    return None if known is None else known.function
+
+
+def get_metric_aggregation(name: str) -> Callable[..., Any] | None:
+    """The default aggregation of a metric; None if it has none."""
+    known = _asked(harness_metrics(), name)
+    return AGGREGATIONS.get(known.aggregation) if known and known.aggregation else None
+
+
+def is_higher_better(metric_name: str) -> bool | None:
+    """Whether higher values of a metric are better; None if that was not declared."""
+    known = _asked(harness_metrics(), metric_name)
+    return None if known is None else known.higher_is_better
+
+
+def _asked(registry: Registry[T], name: str) -> T | None:
+    try:
+        return registry.get(name)
+    except UnknownNameError as error:
+        warnings.warn(str(error), LmEvalWarning, stacklevel=3)
+        return None
+
+
+class MetricFacts(Mapping[str, Any]):
+    """Metric of plain task files → one fact about it; metrics without that fact are not in it."""
+
+    def __init__(self, fact: Callable[[HarnessMetric], Any]) -> None:
+        self._fact = fact
+
+    def __getitem__(self, name: str) -> Any:
+        fact = self._fact(harness_metrics().get(name))
+        if fact is None:
+            raise KeyError(name)
+        return fact
+
+    def __iter__(self) -> Iterator[str]:
+        known = harness_metrics()
+        return (name for name in known if self._fact(known.get(name)) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+METRIC_FUNCTIONS = MetricFacts(lambda metric: metric.function)
+METRIC_DIRECTIONS = MetricFacts(lambda metric: metric.higher_is_better)
+METRIC_AGGREGATIONS = MetricFacts(
+    lambda metric: None if metric.aggregation is None else AGGREGATIONS.get(metric.aggregation)
+)

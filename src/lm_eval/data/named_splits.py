@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 from weakref import WeakValueDictionary
 
+from lm_eval.config.fields import shorten
 from lm_eval.data.files import COMPRESSED, SPLIT_WORDS, SUFFIXES, file_type, read_file
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, did_you_mean, listing
@@ -232,6 +233,32 @@ def type_of(path: Path) -> str:
             f"dataset_kwargs.data_files."
         )
     return type_name
+
+
+def splits_of(given: Any, source: str) -> Splits:
+    """Splits that code brings."""
+    if not isinstance(given, Mapping):
+        raise DataError(
+            f"{source} gives {shorten(given)}; expected a mapping of split names to rows."
+        )
+    return Splits({name: _table_of(rows) for name, rows in given.items()}, source)
+
+
+def _table_of(rows: Any) -> Callable[[], Table]:
+    if isinstance(rows, Table):
+        return lambda: Table.owning(rows.to_list(), rows.column_names)  # theirs stays as it is
+    return lambda: Table.from_list(mappings(rows, "custom_dataset"))
+
+
+def mappings(rows: Any, key: str) -> list[dict[str, Any]]:
+    """Docs that a task's own code or YAML brings, checked to be docs."""
+    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
+        raise DataError(f"{key} gives {shorten(rows)}; expected a list of docs (mappings).")
+    docs = list(rows)
+    for row in docs:
+        if not isinstance(row, Mapping):
+            raise DataError(f"{key} gives {shorten(row)} among its docs; expected mappings.")
+    return [dict(row) for row in docs]
 
 
 # Date strings in JSON → dates, as ``datasets`` reads them: for comparisons with the harness alone

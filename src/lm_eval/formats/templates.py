@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 from lm_eval.config.fields import compile_field, process_field, shorten
@@ -17,6 +17,7 @@ from lm_eval.formats.compile import compile_format, get_format
 from lm_eval.formats.items import Item, choice_texts, question_text
 from lm_eval.formats.jinja import JinjaField, choice_source, text_source
 from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.formats.readers import bind_reader
 from lm_eval.registry import TEMPLATES
 
 Extractor = Any
@@ -420,3 +421,10 @@ def _copy(template: T) -> T:
 
 def _own(value: Any) -> Any:
     return list(value) if isinstance(value, list) else value
+
+
+def generating(fmt: PromptFormat) -> PromptFormat:
+    """A template's format for a task that generates its answers: the label is read from the reply."""
+    scorer = bind_reader({"reader": "choice", "phrase": fmt.answer_prompt or "Answer:"})
+    metrics = ("acc", "acc_read")
+    return replace(fmt, output_type="generate_until", scorer=scorer, metrics=metrics)

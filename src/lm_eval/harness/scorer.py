@@ -6,16 +6,14 @@ For a task with neither ``formats`` nor ``template``: its ``filter_list``, ``met
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 from typing import Any
 
 from lm_eval.errors import ConfigError, LmEvalError, MissingExtraError, place
 from lm_eval.formats.assemble import Prompt
 from lm_eval.formats.normalisation import CALIBRATED, NORMALISATIONS
-from lm_eval.harness.aggregation import mean, perplexity
+from lm_eval.harness.aggregation import mean
 from lm_eval.harness.filters.pipeline import FilterPipeline, build_pipelines
 from lm_eval.harness.metric_list import DEFAULT_METRICS, MetricList, parse_metric_list
 from lm_eval.harness.metrics import (
@@ -26,11 +24,16 @@ from lm_eval.harness.metrics import (
     score_picked,
     score_rolling,
 )
-from lm_eval.harness.stderr import DEFAULT_ITERS, value_and_stderr
+from lm_eval.harness.stderr import (
+    DEFAULT_ITERS,
+    over_clusters,
+    value_and_stderr,
+    with_interval,
+)
 from lm_eval.registry import function_metric
 from lm_eval.requests import Answer, DocRequests
 from lm_eval.scoring.results import ChoiceTally, Clusters, TaskResult, ValueColumn, doc_parts
-from lm_eval.stats.estimates import Estimate, mean_estimate
+from lm_eval.stats.estimates import Estimate
 from lm_eval.tasks.task import ConfigurableTask
 
 INVALID = "[invalid]"
@@ -180,10 +183,15 @@ class HarnessScorer:
     ) -> TaskResult:
         """One filter's docs as a result."""
         task = self.task
-        estimates: dict[str, Estimate] = {}
-        for name, values in scores.values():
+        columns = {name: (values, scores.places(name)) for name, values in scores.values()}
+
+        def estimated(name: str, values: Sequence[Any], places: Sequence[int]) -> Estimate:
             plain = self._estimate(name, values, bootstrap_iters)
-            estimates[name] = self._clustered(name, values, plain, scores, scores.places(name))
+            is_mean = self._aggregation_of(name) is mean
+            over = over_clusters(plain, scores.clusters, name, values, places, is_mean=is_mean)
+            return replace(over, stderr=plain.stderr) if task.parity else over
+
+        estimates = {name: estimated(name, *column) for name, column in columns.items()}
         higher = {
             name: True if better is None else better
             for name, better in self._higher_is_better().items()
@@ -208,14 +216,7 @@ class HarnessScorer:
             filter=scores.filter,
             missing=missing,
             guessed=scores.guessing.chance,
-            parts={}
-            if scores.parts is None
-            else scores.parts.estimates(
-                {name: (values, scores.places(name)) for name, values in scores.values()},
-                lambda name, values, places: self._clustered(
-                    name, values, self._estimate(name, values, bootstrap_iters), scores, places
-                ),
-            ),
+            parts={} if scores.parts is None else scores.parts.estimates(columns, estimated),
             scores_choices=task.output_type == "multiple_choice" and not task.own_process_results,
             shows_choices=task.shows_choices,
         )
@@ -422,33 +423,10 @@ class HarnessScorer:
                 f"{called} ({type(error).__name__}: {error}). The first value is {values[0]!r}. "
                 "Give the metric another `aggregation` in metric_list."
             ) from error
-        return _with_interval(value, stderr, values, aggregation)
+        return with_interval(value, stderr, values, aggregation)
 
     def _aggregation_of(self, name: str) -> Callable[..., float]:
         return self.task.own_aggregation.get(name) or self.metrics.aggregation_of(name)
-
-    def _clustered(
-        self,
-        name: str,
-        values: Sequence[Any],
-        plain: Estimate,
-        scores: FilterScores,
-        places: Sequence[int],
-    ) -> Estimate:
-        """The estimate with its interval over clusters, where docs have them and it is a mean.
-
-        With ``parity``, the standard error stays that of the harness.
-        """
-        clusters = scores.clusters
-        if not clusters:
-            return plain
-        are_numbers = all(isinstance(v, int | float) and math.isfinite(v) for v in values)
-        if not are_numbers or self._aggregation_of(name) is not mean:
-            clusters.left_plain(name)
-            return plain
-        clustered = clusters.estimate([float(value) for value in values], places)
-        stderr = plain.stderr if self.task.parity else clustered.stderr
-        return replace(clustered, value=plain.value, stderr=stderr)
 
 
 def _checks() -> Any:
@@ -456,36 +434,6 @@ def _checks() -> Any:
     from lm_eval.scoring.checks import score
 
     return score
-
-
-def _with_interval(
-    value: float, stderr: float | None, values: Sequence[Any], aggregation: Callable[..., float]
-) -> Estimate:
-    """The harness's score and error with an interval: that of a mean, else value ± 1.96 errors.
-
-    A perplexity is the power of a mean, so its interval is that of the mean, taken to the same power:
-    it is never below 0, and longer above the value than below it.
-    """
-    is_share = all(isinstance(v, int | float) and v in (0, 1) for v in values)
-    if is_share or (aggregation in (mean, perplexity) and all(map(math.isfinite, values))):
-        of_mean = mean_estimate([float(v) for v in values])
-        if aggregation is perplexity and not is_share:
-            low, high = _power(of_mean.high), _power(of_mean.low)
-            of_mean = replace(of_mean, value=value, low=low, high=high)
-        if math.isclose(of_mean.value, value):
-            return replace(of_mean, value=value, stderr=stderr)
-    if stderr is None:
-        return Estimate(value, None, None, None, len(values), "none")
-    half = NormalDist().inv_cdf(0.975) * stderr
-    return Estimate(value, stderr, value - half, value + half, len(values), "normal")
-
-
-def _power(mean_log: float | None) -> float | None:
-    """The perplexity of a mean log-likelihood; None beyond the largest number."""
-    try:
-        return None if mean_log is None else math.exp(-mean_log)
-    except OverflowError:
-        return None
 
 
 def _gold(doc: DocRequests) -> Any:

@@ -12,8 +12,10 @@ import random
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import LmEvalWarning
 from lm_eval.harness.aggregation import (
@@ -37,6 +39,10 @@ from lm_eval.harness.aggregation import (
     sacrebleu_metric,
     ter,
 )
+from lm_eval.stats.estimates import Estimate, mean_estimate
+
+if TYPE_CHECKING:
+    from lm_eval.scoring.results import Clusters
 
 Statistic = Callable[[Sequence[Any]], float]
 OfPlaces = Callable[[Any], float]
@@ -108,6 +114,54 @@ def value_and_stderr(
     of_places = _of_places(aggregation, values)
     error = _spread(of_places, len(values), resamples_for(metric, iters or 0))
     return of_places(range(len(values))), error
+
+
+def with_interval(
+    value: float, stderr: float | None, values: Sequence[Any], aggregation: Callable[..., float]
+) -> Estimate:
+    """The harness's score and error with an interval: that of a mean, else value ± 1.96 errors.
+
+    A perplexity is the power of a mean, so its interval is that of the mean, taken to the same power:
+    it is never below 0, and longer above the value than below it.
+    """
+    is_share = all(isinstance(v, int | float) and v in (0, 1) for v in values)
+    if is_share or (aggregation in (mean, perplexity) and all(map(math.isfinite, values))):
+        of_mean = mean_estimate([float(v) for v in values])
+        if aggregation is perplexity and not is_share:
+            low, high = _perplexity(of_mean.high), _perplexity(of_mean.low)
+            of_mean = replace(of_mean, value=value, low=low, high=high)
+        if math.isclose(of_mean.value, value):
+            return replace(of_mean, value=value, stderr=stderr)
+    if stderr is None:
+        return Estimate(value, None, None, None, len(values), "none")
+    half = NormalDist().inv_cdf(0.975) * stderr
+    return Estimate(value, stderr, value - half, value + half, len(values), "normal")
+
+
+def over_clusters(
+    plain: Estimate,
+    clusters: Clusters,
+    name: str,
+    values: Sequence[Any],
+    places: Sequence[int],
+    *,
+    is_mean: bool,
+) -> Estimate:
+    """The estimate with its error and interval over clusters, where docs have them and it is a mean."""
+    if not clusters:
+        return plain
+    if not is_mean or not all(isinstance(v, int | float) and math.isfinite(v) for v in values):
+        clusters.left_plain(name)
+        return plain
+    return replace(clusters.estimate([float(v) for v in values], places), value=plain.value)
+
+
+def _perplexity(mean_log: float | None) -> float | None:
+    """The perplexity of a mean log-likelihood; None beyond the largest number."""
+    try:
+        return None if mean_log is None else math.exp(-mean_log)
+    except OverflowError:
+        return None
 
 
 def resamples_for(metric: str, iters: int) -> int:

@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from types import SimpleNamespace
 from typing import Any, Literal
 
 from lm_eval.config.arguments import parse_pairs
@@ -94,13 +95,6 @@ class GenerationOptions:
         )
 
 
-class _NoCache:
-    """The hook by which models written for the harness report single answers to its cache."""
-
-    def add_partial(self, attr: str, req: Any, res: Any) -> None:
-        """Nothing: the evaluator keeps answers itself."""
-
-
 class LM:
     """Base of all backends. Implement the methods the model can answer.
 
@@ -114,7 +108,8 @@ class LM:
     """Whether answers are worth keeping on disk for a run that dies; not where they cost nothing."""
     is_light = False
     """Whether making one loads no weights and sends nothing, so that a dry run may make it."""
-    cache_hook: Any = _NoCache()
+    cache_hook: Any = SimpleNamespace(add_partial=lambda attr, req, res: None)  # noqa: ARG005
+    """Models written for the harness report single answers to it; the evaluator keeps them itself."""
     _infers_capabilities = True
     _rendered: tuple[Context | None, str] = (None, "")
 

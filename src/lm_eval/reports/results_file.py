@@ -9,14 +9,12 @@ Of these, times and ``accounting`` alone may differ between two runs of one comm
 
 from __future__ import annotations
 
-import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import lm_eval
+from lm_eval.reports.environment import environment, git_hash, package_version, pretty_environment
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.encode import text_hash
@@ -113,7 +111,7 @@ def results_dict(
     Results of one name under several filters share one entry. ``task_hashes`` are those of the
     samples, which went elsewhere.
     """
-    from lm_eval.reports.table import accounting
+    from lm_eval.reports.costs import accounting
 
     tasks = {result.name: result for result in results}
     groups = _inner_first(groups)
@@ -400,71 +398,3 @@ def _tokenizer(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sha(text: str | None) -> str | None:
     return None if text is None else text_hash(text)
-
-
-PACKAGES = (
-    "rich",
-    "jinja2",
-    "pyyaml",
-    "numpy",
-    "torch",
-    "transformers",
-    "datasets",
-    "pyarrow",
-    "cyllama",
-)
-_COMMIT = re.compile(r"[0-9a-f]{40,64}")
-
-
-def environment() -> dict[str, Any]:
-    """Python, platform and the versions of the installed packages that can change a score."""
-    import platform
-
-    versions = {name: package_version(name) for name in PACKAGES}
-    return {
-        "python": platform.python_version(),
-        "implementation": platform.python_implementation(),
-        "system": platform.system(),
-        "release": platform.release(),
-        "machine": platform.machine(),
-        "cpus": os.cpu_count(),
-        "lm_eval": lm_eval.__version__,
-        "packages": {name: version for name, version in versions.items() if version is not None},
-    }
-
-
-def pretty_environment(facts: dict[str, Any] | None = None) -> str:
-    """The same facts as lines of text, the shape of the ``pretty_env_info`` field."""
-    facts = facts if facts is not None else environment()
-    lines = [f"{name}: {value}" for name, value in facts.items() if name != "packages"]
-    return "\n".join([*lines, *(f"{name}=={v}" for name, v in facts["packages"].items())])
-
-
-def package_version(name: str) -> str | None:
-    """The installed version of a package, or None. Does not import that package."""
-    from importlib import metadata
-
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
-
-
-def git_hash(folder: Path | None = None, *, timeout_s: float = 2.0) -> str | None:
-    """The commit that ``folder`` (the current one) is at; None outside git or without it."""
-    import subprocess
-
-    try:
-        done = subprocess.run(
-            ["git", "rev-parse", "--verify", "HEAD"],
-            cwd=folder,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
-    except (OSError, ValueError, subprocess.SubprocessError):
-        return None
-    commit = done.stdout.strip()
-    return commit if done.returncode == 0 and _COMMIT.fullmatch(commit) else None

@@ -12,7 +12,7 @@ from typing import Any
 
 from lm_eval.models.base import LM, Capabilities
 from lm_eval.models.loading import model_class, opened_model
-from lm_eval.reports.table import Forecast
+from lm_eval.reports.costs import Forecast
 from lm_eval.requests import Request
 from lm_eval.run.groups import check_groups
 from lm_eval.run.plan import (

@@ -9,16 +9,21 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.formats.normalisation import Normalisation, normalisation_of
+from lm_eval.formats.readers import bind_reader
 from lm_eval.requests.values import Usage
+from lm_eval.scoring.metrics import TextOutcome
 from lm_eval.stats.estimates import Estimate
 
 if TYPE_CHECKING:
+    from lm_eval.formats.prompt_format import PromptFormat
     from lm_eval.orders.results import ChoiceOrder
+    from lm_eval.scoring.score import ScoredDoc
     from lm_eval.tasks.task import ConfigurableTask
 
 
@@ -262,6 +267,82 @@ class Clusters:
                 "so clusters are not in it"
             )
         return notes
+
+
+# How replies were read
+
+
+EXAMPLES_KEPT = 3
+OTHER_PHRASES = ("answer is", "Answer:", "answer:", "####")
+"""Phrases that models write instead of the one they were asked for."""
+_PHRASE_MISSING = ("unreadable", "truncated")
+"""Reasons for no answer that another phrase may mend."""
+
+
+class Readings:
+    """Counts how replies were read; what depends on the order of docs does not on that of answers."""
+
+    def __init__(self, fmt: PromptFormat) -> None:
+        self._format = fmt
+        self._summary = ReadingSummary()
+        self._first: dict[str, int] = {}
+        self._examples: list[tuple[int, int, str, str]] = []
+
+    def add(self, place: int, doc: ScoredDoc) -> None:
+        """Count every reply to the doc at ``place``."""
+        assert isinstance(doc.outcome, TextOutcome)
+        for answer, outcome in zip(doc.answers, doc.replies or [doc.outcome], strict=False):
+            self._summary.total += 1
+            if getattr(answer, "finish", None) == "length":
+                self._summary.cut_off += 1
+            if outcome.reading.is_answer:
+                self._summary.read += 1
+            else:
+                self._add_unread(place, doc.requests.doc_id, outcome)
+                self._try_other_phrases(doc, outcome)
+
+    def _try_other_phrases(self, doc: ScoredDoc, outcome: TextOutcome) -> None:
+        """Count the phrases that this reply has instead of the one it was asked for."""
+        item = doc.requests.asked.item
+        if outcome.reading.reason in _PHRASE_MISSING and item is not None:
+            for phrase, fmt in self._other_formats.items():
+                if phrase in outcome.reply and fmt.read(outcome.reply, item).is_answer:
+                    self._summary.by_phrase[phrase] += 1
+
+    @cached_property
+    def _other_formats(self) -> dict[str, PromptFormat]:
+        """The format with each of the other phrases; none where its reader looks for no phrase."""
+        scorer = self._format.scorer
+        if scorer is None or "phrase" not in dict(scorer.options):
+            return {}
+        return {
+            phrase: replace(
+                self._format,
+                gen_prefix=None,
+                scorer=bind_reader(
+                    {"reader": scorer.name, **dict(scorer.options), "phrase": phrase}
+                ),
+            )
+            for phrase in OTHER_PHRASES
+        }
+
+    def _add_unread(self, place: int, doc_id: int, outcome: TextOutcome) -> None:
+        reason = str(outcome.reading.reason)
+        self._summary.unread[reason] += 1
+        self._first[reason] = min(place, self._first.get(reason, place))
+        if len(self._examples) < EXAMPLES_KEPT or place < self._examples[-1][0]:
+            example = (place, doc_id, reason, outcome.reply)
+            self._examples = sorted([*self._examples, example])[:EXAMPLES_KEPT]
+
+    def summary(self) -> ReadingSummary:
+        unread = self._summary.unread
+        ordered = sorted(unread, key=lambda reason: self._first[reason])
+        return replace(
+            self._summary,
+            unread=Counter({reason: unread[reason] for reason in ordered}),
+            examples=[example[1:] for example in self._examples],
+            reader=self._format.scorer.name if self._format.scorer else "",
+        )
 
 
 # Scores of parts of a task's docs, such as its subjects: what ``score_by`` in a task asks for

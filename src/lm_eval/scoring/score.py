@@ -6,11 +6,9 @@ In: a doc's requests and the model's answers to them. Out: per-doc samples, and 
 from __future__ import annotations
 
 import warnings
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from lm_eval.config.fields import shorten
@@ -29,7 +27,6 @@ from lm_eval.formats.checks import OF_ONE_TEXT
 from lm_eval.formats.compile import shortest_yaml
 from lm_eval.formats.normalisation import leading
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.formats.readers import bind_reader
 from lm_eval.registry import HARNESS_METRICS, METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
 from lm_eval.scoring.functions import (
@@ -46,7 +43,7 @@ from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome
 from lm_eval.scoring.results import (
     ChoiceTally,
     Clusters,
-    ReadingSummary,
+    Readings,
     TaskResult,
     ValueColumn,
     doc_parts,
@@ -57,12 +54,6 @@ from lm_eval.tasks.task import ConfigurableTask
 if TYPE_CHECKING:
     from lm_eval.orders.scoring import Debiased, InOrder
     from lm_eval.scoring.results import Parts
-
-EXAMPLES_KEPT = 3
-OTHER_PHRASES = ("answer is", "Answer:", "answer:", "####")
-"""Phrases that models write instead of the one they were asked for."""
-_PHRASE_MISSING = ("unreadable", "truncated")
-"""Reasons for no answer that another phrase may mend."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +220,7 @@ class FormatScores:
         self._task = task
         self._metrics = metrics
         self._values = {metric.name: ValueColumn() for metric in metrics}
-        self._readings = _Readings(_format_of(task)) if _format_of(task).reads_text else None
+        self._readings = Readings(_format_of(task)) if _format_of(task).reads_text else None
         self._clusters = Clusters(task)
         self._parts = doc_parts(task)
         self._repeats = RepeatNotes()
@@ -331,72 +322,6 @@ def _count_choice(tally: ChoiceTally, fmt: PromptFormat, doc: ScoredDoc) -> None
     else:
         labels, picked = outcome.labels, outcome.reading.value
     tally.add(labels, picked, outcome.gold)
-
-
-class _Readings:
-    """Counts how replies were read; what depends on the order of docs does not on that of answers."""
-
-    def __init__(self, fmt: PromptFormat) -> None:
-        self._format = fmt
-        self._summary = ReadingSummary()
-        self._first: dict[str, int] = {}
-        self._examples: list[tuple[int, int, str, str]] = []
-
-    def add(self, place: int, doc: ScoredDoc) -> None:
-        """Count every reply to the doc at ``place``."""
-        assert isinstance(doc.outcome, TextOutcome)
-        for answer, outcome in zip(doc.answers, doc.replies or [doc.outcome], strict=False):
-            self._summary.total += 1
-            if getattr(answer, "finish", None) == "length":
-                self._summary.cut_off += 1
-            if outcome.reading.is_answer:
-                self._summary.read += 1
-            else:
-                self._add_unread(place, doc.requests.doc_id, outcome)
-                self._try_other_phrases(doc, outcome)
-
-    def _try_other_phrases(self, doc: ScoredDoc, outcome: TextOutcome) -> None:
-        """Count the phrases that this reply has instead of the one it was asked for."""
-        item = doc.requests.asked.item
-        if outcome.reading.reason in _PHRASE_MISSING and item is not None:
-            for phrase, fmt in self._other_formats.items():
-                if phrase in outcome.reply and fmt.read(outcome.reply, item).is_answer:
-                    self._summary.by_phrase[phrase] += 1
-
-    @cached_property
-    def _other_formats(self) -> dict[str, PromptFormat]:
-        """The format with each of the other phrases; none where its reader looks for no phrase."""
-        scorer = self._format.scorer
-        if scorer is None or "phrase" not in dict(scorer.options):
-            return {}
-        return {
-            phrase: replace(
-                self._format,
-                gen_prefix=None,
-                scorer=bind_reader(
-                    {"reader": scorer.name, **dict(scorer.options), "phrase": phrase}
-                ),
-            )
-            for phrase in OTHER_PHRASES
-        }
-
-    def _add_unread(self, place: int, doc_id: int, outcome: TextOutcome) -> None:
-        reason = str(outcome.reading.reason)
-        self._summary.unread[reason] += 1
-        self._first[reason] = min(place, self._first.get(reason, place))
-        if len(self._examples) < EXAMPLES_KEPT or place < self._examples[-1][0]:
-            example = (place, doc_id, reason, outcome.reply)
-            self._examples = sorted([*self._examples, example])[:EXAMPLES_KEPT]
-
-    def summary(self) -> ReadingSummary:
-        unread = self._summary.unread
-        ordered = sorted(unread, key=lambda reason: self._first[reason])
-        return replace(
-            self._summary,
-            unread=Counter({reason: unread[reason] for reason in ordered}),
-            examples=[example[1:] for example in self._examples],
-            reader=self._format.scorer.name if self._format.scorer else "",
-        )
 
 
 def _fingerprints(task: ConfigurableTask, *, is_prefilled: bool) -> dict[str, str]:

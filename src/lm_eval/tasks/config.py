@@ -24,7 +24,6 @@ from lm_eval.formats.compile import (
 )
 from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.formats.readers import bind_reader
 from lm_eval.formats.templates import (
     DEFAULT_CHOICES,
     DEFAULT_QUESTION,
@@ -32,6 +31,7 @@ from lm_eval.formats.templates import (
     MCQTemplate,
     TemplateConfig,
     TemplateFactory,
+    generating,
 )
 from lm_eval.registry import TEMPLATES
 from lm_eval.tasks.checks import check_values, place_of, place_within
@@ -388,7 +388,7 @@ class TaskConfig:
         if type(template) in (MCQTemplate, ClozeTemplate):
             fmt = template.as_format()
             if self.output_type == "generate_until":
-                fmt = _generating(fmt)
+                fmt = generating(fmt)
             self._overwrite_with(fmt)  # without a target too: prompts can be looked at, not scored
             return
         self.doc_to_text, self.doc_to_choice = template.fields_for(*self._template_fields())
@@ -442,10 +442,3 @@ def _stops(generation_kwargs: Mapping[str, Any]) -> list[Any]:
 
 def _field(source: str | None, call: Any) -> Any:
     return call if source is None else JinjaField(source, call)
-
-
-def _generating(fmt: PromptFormat) -> PromptFormat:
-    """A template's format for a task that generates its answers: the label is read from the reply."""
-    scorer = bind_reader({"reader": "choice", "phrase": fmt.answer_prompt or "Answer:"})
-    metrics = ("acc", "acc_read")
-    return replace(fmt, output_type="generate_until", scorer=scorer, metrics=metrics)

@@ -35,7 +35,7 @@ from lm_eval.errors import (
 from lm_eval.registry import TASK_GROUPS, TASKS
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.families import Family
-from lm_eval.tasks.groups import GROUP_KEYS, GroupConfig
+from lm_eval.tasks.groups import GROUP_KEYS, GroupConfig, LooseGroup, Member
 from lm_eval.tasks.index import Entry, TaskNames, split_selector
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -92,22 +92,6 @@ class PythonTask:
                 reason=reason,
                 package=missing_package(error),
             ) from error
-
-
-@dataclass
-class LooseGroup:
-    """A group whose members are found but not yet built, because a format may still be chosen."""
-
-    config: GroupConfig
-    members: list[Member]
-
-
-@dataclass
-class Member:
-    """One of a group's members, with the ``@format`` it is named with."""
-
-    found: Definition
-    format_name: str | None
 
 
 Definition = Union[TaskConfig, PythonTask, LooseGroup, list[Any]]

@@ -6,15 +6,14 @@ In: a ``TaskConfig``. Out: docs, processed. Loading data waits until docs are fi
 from __future__ import annotations
 
 import copy
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from lm_eval.config.fields import compile_field, process_field, shorten
-from lm_eval.data.named_splits import Splits
+from lm_eval.config.fields import compile_field, process_field
+from lm_eval.data.named_splits import Splits, mappings, splits_of
 from lm_eval.data.splits import is_on_hub, load_splits
 from lm_eval.data.table import Table
 from lm_eval.errors import (
@@ -28,7 +27,7 @@ from lm_eval.errors import (
 )
 from lm_eval.tasks.checks import score_fields
 from lm_eval.tasks.fewshot import PoolRules
-from lm_eval.tasks.keys.rows import KnownBadDocs, RowFilter
+from lm_eval.tasks.keys.rows import KnownBadDocs, RowFilter, cluster_name, instructions, part_name
 from lm_eval.tasks.methods import HarnessMethods
 
 Doc = Mapping[str, Any]
@@ -74,7 +73,7 @@ class TaskDocs(HarnessMethods):
     def replace_splits(self, splits: Mapping[str, Any]) -> None:
         """Ask docs that code brings, as ``custom_dataset`` would."""
         with self._located():
-            self.splits = _splits_of(splits, "dataset")
+            self.splits = splits_of(splits, "dataset")
         self.splits.on_change = self._forget
         self._forget()
 
@@ -147,7 +146,7 @@ class TaskDocs(HarnessMethods):
                 return sample_splits(config, self._folder)
             if config.custom_dataset is not None:
                 given = config.custom_dataset(**self._facts_for_code())
-                return _splits_of(given, "custom_dataset")
+                return splits_of(given, "custom_dataset")
             if not config.dataset_path:
                 raise DataError(
                     "no dataset_path. Give one: a file (`questions.jsonl`), `json` with "
@@ -297,7 +296,7 @@ class TaskDocs(HarnessMethods):
         samples = settings.get("samples")
         if samples is not None:
             with self._located():
-                return _mappings(
+                return mappings(
                     samples() if callable(samples) else samples, "fewshot_config.samples"
                 )
         config = self.config
@@ -342,7 +341,7 @@ class TaskDocs(HarnessMethods):
         with self._located(doc_id):
             try:
                 value = compile_field(self.config.cluster)(self.eval_docs[doc_id])
-                return _cluster_name(value)
+                return cluster_name(value)
             except FieldError as error:
                 raise error.located(field="cluster") from error.__cause__
 
@@ -352,7 +351,7 @@ class TaskDocs(HarnessMethods):
         for name, spec in score_fields(self.config.score_by).items():
             with self._located(doc_id):
                 try:
-                    parts[name] = _part_name(compile_field(spec)(self.eval_docs[doc_id]), name)
+                    parts[name] = part_name(compile_field(spec)(self.eval_docs[doc_id]), name)
                 except FieldError as error:
                     raise error.located(field="score_by") from error.__cause__
         return parts
@@ -369,7 +368,7 @@ class TaskDocs(HarnessMethods):
             try:
                 ids = compile_field(self.config.checks["ids"])(doc)
                 arguments = process_field(doc, self.config.checks.get("arguments"), [{}] * len(ids))
-                return _instructions(ids, arguments)
+                return instructions(ids, arguments)
             except FieldError as error:
                 raise error.located(field="checks") from error.__cause__
 
@@ -401,7 +400,7 @@ class TaskDocs(HarnessMethods):
             table = self.splits[split]
             docs = table if process is None else process(table)
             if not isinstance(docs, Table):
-                docs = Table.from_list(_mappings(docs, "process_docs"))
+                docs = Table.from_list(mappings(docs, "process_docs"))
             if where is None:
                 return docs
             kept = docs.select(RowFilter(where).kept(docs.rows, split=split))
@@ -427,62 +426,3 @@ class TaskDocs(HarnessMethods):
             located = copy.copy(error)  # with the facts that it carries
             located.args = (f"{where}{error}",)
             raise located from error.__cause__
-
-
-def _splits_of(given: Any, source: str) -> Splits:
-    """Splits that code brings."""
-    if not isinstance(given, Mapping):
-        raise DataError(
-            f"{source} gives {shorten(given)}; expected a mapping of split names to rows."
-        )
-    return Splits({name: _rows(rows) for name, rows in given.items()}, source)
-
-
-def _rows(rows: Any) -> Callable[[], Table]:
-    if isinstance(rows, Table):
-        return lambda: Table.owning(rows.to_list(), rows.column_names)  # theirs stays as it is
-    return lambda: Table.from_list(_mappings(rows, "custom_dataset"))
-
-
-def _mappings(rows: Any, key: str) -> list[dict[str, Any]]:
-    """Docs that a task's own code or YAML brings, checked to be docs."""
-    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
-        raise DataError(f"{key} gives {shorten(rows)}; expected a list of docs (mappings).")
-    docs = list(rows)
-    for row in docs:
-        if not isinstance(row, Mapping):
-            raise DataError(f"{key} gives {shorten(row)} among its docs; expected mappings.")
-    return [dict(row) for row in docs]
-
-
-def _instructions(ids: Any, arguments: Any) -> list[tuple[str, dict[str, Any]]]:
-    if not isinstance(ids, list | tuple) or not ids or not all(isinstance(i, str) for i in ids):
-        raise FieldError(f"ids is {shorten(ids)}; expected a list of names of checks.")
-    arguments = [{} if each is None else each for each in arguments or [{}] * len(ids)]
-    if len(arguments) != len(ids) or not all(isinstance(each, Mapping) for each in arguments):
-        raise FieldError(
-            f"arguments is {shorten(arguments)}; expected a mapping for each of the {len(ids)} checks."
-        )
-    return [
-        (name, {key: value for key, value in each.items() if value is not None})
-        for name, each in zip(ids, arguments, strict=True)
-    ]
-
-
-def _part_name(value: Any, name: str) -> str:
-    if isinstance(value, list | tuple | dict | set):
-        raise FieldError(
-            f"{name!r} is {shorten(value)} here, and a doc is in one part. Give a field or an "
-            "expression whose value is a text or a number."
-        )
-    return "(none)" if value is None or value == "" else str(value)
-
-
-def _cluster_name(value: Any) -> str:
-    is_nan = isinstance(value, float) and math.isnan(value)
-    if not isinstance(value, str | int | float) or is_nan or value == "":
-        raise FieldError(
-            f"the doc has {shorten(value)} there. Every doc needs a text or a number that it shares "
-            "with the docs it belongs to; give docs that belong to no other one of their own."
-        )
-    return str(value)

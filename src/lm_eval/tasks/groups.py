@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.tasks.task import ConfigurableTask
+
+if TYPE_CHECKING:
+    from lm_eval.tasks.definitions import Definition
 
 
 @dataclass(frozen=True)
@@ -83,6 +86,22 @@ class GroupConfig:
             metadata=mapping.get("metadata"),
             **_suite_keys(mapping, f"{where}group {name!r}", source),
         )
+
+
+@dataclass
+class LooseGroup:
+    """A group whose members are found but not yet built, because a format may still be chosen."""
+
+    config: GroupConfig
+    members: list[Member]
+
+
+@dataclass
+class Member:
+    """One of a group's members, with the ``@format`` it is named with."""
+
+    found: Definition
+    format_name: str | None
 
 
 SUITE_KEYS = ("aggregate", "rescale", "weights")

@@ -21,9 +21,9 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.tasks.config import TaskConfig
-from lm_eval.tasks.definitions import Definition, Definitions, LooseGroup, PythonTask
+from lm_eval.tasks.definitions import Definition, Definitions, PythonTask
 from lm_eval.tasks.fitness import fitting
-from lm_eval.tasks.groups import Group
+from lm_eval.tasks.groups import Group, LooseGroup
 from lm_eval.tasks.index import Entry, Kind, TaskNames, index_folder, split_selector, task_roots
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.terminal import LOG_LEVELS

@@ -12,7 +12,7 @@ from lm_eval.cli.program import logging_from
 from lm_eval.config.arguments import split_list
 from lm_eval.errors import DataError, LmEvalWarning, UsageError
 from lm_eval.models.loading import bystander_note
-from lm_eval.reports.table import print_forecasts
+from lm_eval.reports.costs import print_forecasts
 from lm_eval.requests.values import Usage
 from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.numbers import (

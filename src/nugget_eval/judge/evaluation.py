@@ -21,7 +21,7 @@ from lm_eval.answers.resume import RunStore, model_identity, opened_cache, opene
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import name_of, opened_model
-from lm_eval.reports.table import Forecast
+from lm_eval.reports.costs import Forecast
 from lm_eval.text.secrets import hiding
 from nugget_eval.config import Config
 from nugget_eval.data.files import align_labels, best_over_passages, one_per_topic

@@ -30,7 +30,7 @@ from lm_eval.lab.sweep.sweep import MIN_ITEMS, Plan, Sweep
 from lm_eval.lab.sweep.tables import check_folder, print_sweep, save_plots, sweep_scores_plot
 from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class
-from lm_eval.reports.table import Forecast, print_forecasts, total_estimate
+from lm_eval.reports.costs import Forecast, print_forecasts, total_estimate
 from lm_eval.run.forecast import forecast
 from lm_eval.run.plan import Run
 from lm_eval.run.prepare import askable, check_samples

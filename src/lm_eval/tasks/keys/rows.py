@@ -1,13 +1,15 @@
-"""Which rows a task is about, which it leaves out, and which examples suit a doc.
+"""What keys of a task say of a row: whether it is asked, which examples suit it, what it belongs to.
 
-In: the keys ``where``, ``skip_docs`` and ``fewshot_match``, and rows. Out: the rows that are kept, the
-reason why a doc is left out, and the value that a doc shares with its examples. The commonest
+In: the keys ``where``, ``skip_docs``, ``fewshot_match``, ``cluster``, ``score_by`` and ``checks``, and
+rows. Out: the rows that are kept, the reason why a doc is left out, the value that a doc shares with its
+examples, its cluster and part, and what its reply is checked for. The commonest
 ``where``, one column compared with one value, is not run as a template: fifty tasks of one data set look
 at every row of it.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -145,3 +147,39 @@ def places_by_value(pool: Iterable[Doc], value: Callable[[Doc], Any]) -> dict[An
     for at, doc in enumerate(pool):
         places.setdefault(value(doc), []).append(at)
     return places
+
+
+def instructions(ids: Any, arguments: Any) -> list[tuple[str, dict[str, Any]]]:
+    """``checks``: the ids of a doc's checks, each with its arguments."""
+    if not isinstance(ids, list | tuple) or not ids or not all(isinstance(i, str) for i in ids):
+        raise FieldError(f"ids is {shorten(ids)}; expected a list of names of checks.")
+    arguments = [{} if each is None else each for each in arguments or [{}] * len(ids)]
+    if len(arguments) != len(ids) or not all(isinstance(each, Mapping) for each in arguments):
+        raise FieldError(
+            f"arguments is {shorten(arguments)}; expected a mapping for each of the {len(ids)} checks."
+        )
+    return [
+        (name, {key: value for key, value in each.items() if value is not None})
+        for name, each in zip(ids, arguments, strict=True)
+    ]
+
+
+def part_name(value: Any, name: str) -> str:
+    """``score_by``: the part that a doc belongs to."""
+    if isinstance(value, list | tuple | dict | set):
+        raise FieldError(
+            f"{name!r} is {shorten(value)} here, and a doc is in one part. Give a field or an "
+            "expression whose value is a text or a number."
+        )
+    return "(none)" if value is None or value == "" else str(value)
+
+
+def cluster_name(value: Any) -> str:
+    """``cluster``: what a doc belongs to."""
+    is_nan = isinstance(value, float) and math.isnan(value)
+    if not isinstance(value, str | int | float) or is_nan or value == "":
+        raise FieldError(
+            f"the doc has {shorten(value)} there. Every doc needs a text or a number that it shares "
+            "with the docs it belongs to; give docs that belong to no other one of their own."
+        )
+    return str(value)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lm_eval.reports.results_file import environment, git_hash, pretty_environment
+from lm_eval.reports.environment import environment, git_hash, pretty_environment
 
 
 def test_it_names_versions():

@@ -8,7 +8,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lm_eval.reports.table import Forecast, print_forecasts
+from lm_eval.reports.costs import Forecast, print_forecasts
 from lm_eval.requests.values import Estimated, Usage
 from tests.support.paths import GOLDEN
 from tests.support.report_cases import PRICES
