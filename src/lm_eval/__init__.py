@@ -1,7 +1,7 @@
 """A format-first evaluation harness for language models.
 
 Read in this order: errors, addresses, registry, text, config, data, formats, tasks, requests, models,
-stats, scoring, orders, harness, answers, reports, run, evaluator, simple, lab, screen, cli,
+stats, scoring, orders, harness, answers, reports, run, evaluator, simple, lab, screen, viewer, cli,
 utils, compat, api, filters.
 """
 

@@ -49,6 +49,7 @@ COMMANDS = {
     "power": "lab.power",
     "reread": "lab.reread",
     "diff": "lab.diff",
+    "view": "lab.view",
     "fetch": "tasks.fetch",
 }
 """Command → its module in this package, which has a function of the command's name."""
@@ -124,6 +125,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         epilog=examples(
             ("lm-eval run --tasks 'demo_mcq@*' --limit 20", "one row per format"),
             ("lm-eval compare DIR", "which differences are real"),
+            ("lm-eval view DIR", "runs, prompts and replies in a browser"),
             ("lm-eval preview demo_mcq@generate", "the exact prompt, no model"),
             ("lm-eval ls formats", "the formats for @format"),
         ),

@@ -103,6 +103,20 @@ def _lock(file: IO[Any]) -> bool:
     return True
 
 
+def is_held(path: Path) -> bool:
+    """Whether a process is writing this file, as far as the system can tell."""
+    try:
+        import fcntl
+
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except (ImportError, OSError):
+        return False
+    return False
+
+
 def remove_abandoned(folder: Path) -> None:
     """Remove the half-written files that processes left in a folder when they were killed."""
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""The options of the format lab's commands, from ``compare`` to ``diff``.
+"""The options of the format lab's commands, from ``compare`` to ``view``.
 
 Imports nothing heavy, so that ``--help`` is instant.
 """
@@ -269,3 +269,35 @@ def choice_of(args: Namespace) -> Choice:
         models=split_list(args.models),
         metrics=split_list(args.metric),
     )
+
+
+def add_view(commands: Any) -> None:
+    """Add ``lm-eval view``."""
+    parser = commands.add_parser(
+        "view",
+        help="look at runs, prompts and replies in a browser",
+        description="Show stored runs in a browser: scores with intervals, every item under every "
+        "format, prompts, replies and what was read from them. Runs that are still going on are "
+        "followed. Only this machine can open the address.",
+        epilog=examples(
+            ("lm-eval view out", "serve the runs of a folder"),
+            ("lm-eval view out --export report.html", "one file to send, for a small run"),
+            (
+                "lm-eval view out --export site/",
+                "a folder that opens from a disk or any web server",
+            ),
+        ),
+    )
+    parser.add_argument(
+        "runs",
+        nargs="*",
+        default=["."],
+        metavar="DIR",
+        help="results files, or folders with results files at any depth (default: this folder)",
+    )
+    which = {
+        "--export FILE.html|DIR": "write files instead of serving: one file, or a folder",
+        "--port N": "the port to serve at, or the next that is free (default: 7575)",
+        "--open": "open the address in a browser",
+    }
+    add_options(parser, which, port=whole())

@@ -22,9 +22,10 @@ from lm_eval.registry import RUN_READERS
 from lm_eval.reports.items import ItemColumns, columns_of_samples
 from lm_eval.text.files import safe_task_name
 
-_STAMP = r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)"
-_RESULTS_NAME = re.compile(rf"{_STAMP}\.json$")
-_RUN_FILE = re.compile(rf"{_STAMP}\.jsonl?$")
+STAMP = r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)"
+"""The time in the names of a run's files."""
+_RESULTS_NAME = re.compile(rf"{STAMP}\.json$")
+_RUN_FILE = re.compile(rf"{STAMP}\.jsonl?$")
 PLAIN = "plain"
 """The name given to the format of a task that was asked without one."""
 _NOT_RESULTS = ("items_", "sweep_")
@@ -293,6 +294,11 @@ def _may_be_foreign(path: Path) -> bool:
     return next(_results_files(path), None) is None
 
 
+def is_results_name(name: str) -> bool:
+    """Whether a file of this name holds the results of a run."""
+    return bool(_RESULTS_NAME.search(name)) and not name.startswith(_NOT_RESULTS)
+
+
 def _results_files(folder: Path) -> Iterator[Path]:
     """The results files below a folder; one that cannot be listed is an error."""
 
@@ -301,7 +307,7 @@ def _results_files(folder: Path) -> Iterator[Path]:
 
     for parent, _, names in os.walk(folder, onerror=stop):
         for name in names:
-            if _RESULTS_NAME.search(name) and not name.startswith(_NOT_RESULTS):
+            if is_results_name(name):
                 yield Path(parent, name)
 
 

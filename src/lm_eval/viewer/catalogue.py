@@ -1,0 +1,342 @@
+"""The runs below a folder, finished or not: what the list of runs shows, and where their samples are.
+
+In: a folder or results files. Out: ``ViewedRun``s. A file that cannot be read becomes a ``Problem`` of
+its own and hides none of the others. Runs of other packages come through the entry points
+``lm_eval.runs``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import Any, Protocol
+
+from lm_eval.errors import ComparisonError, LmEvalError, UsageError, did_you_mean, listing
+from lm_eval.lab.stored.measurement import primary_metric
+from lm_eval.lab.stored.run import STAMP, StoredRun, is_results_name, open_runs
+from lm_eval.registry import RUN_READERS
+from lm_eval.reports.items import ItemColumns, columns_of_samples
+from lm_eval.text.encode import text_hash
+from lm_eval.text.files import PARTIAL, is_held
+from lm_eval.viewer.lines import SampleLines, file_state
+
+_SAMPLES_NAME = re.compile(rf"^samples_(.+){STAMP}\.jsonl({re.escape(PARTIAL)})?$")
+_RUN_NAME = re.compile(rf"{STAMP}\.jsonl?({re.escape(PARTIAL)})?$")
+_SKIPPED = {".git", "node_modules", "__pycache__", "site-packages", ".mypy_cache", ".ruff_cache"}
+NEAR_FOLDERS = 2000
+"""Folders that are looked into to say where runs are, if there are none where they were expected."""
+
+
+class SampleSource(Protocol):
+    """Samples by number."""
+
+    def count(self, at_least: int | None = None) -> int: ...
+    def samples(self, first: int, count: int) -> Iterator[dict[str, Any]]: ...
+
+
+class ListedSamples:
+    """Samples of a run that another package reads: made once, and kept."""
+
+    def __init__(self, samples: Sequence[dict[str, Any]]) -> None:
+        self._samples = samples
+
+    def count(self, at_least: int | None = None) -> int:  # noqa: ARG002
+        return len(self._samples)
+
+    def samples(self, first: int, count: int) -> Iterator[dict[str, Any]]:
+        return islice(self._samples, first, first + count)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A file that could not be opened as a run."""
+
+    path: str
+    message: str
+
+
+@dataclass(eq=False)
+class ViewedRun:
+    """A finished run: its results file, with whatever is left of the files beside it."""
+
+    id: str
+    """A few digits that stay the same from the first line of a run to its results file, and later."""
+    path: Path
+    """The results file; of a run that has none yet, the folder."""
+    stored: StoredRun
+    _sources: dict[str, SampleSource] = field(default_factory=dict)
+
+    is_live = False
+
+    @property
+    def model(self) -> str:
+        return self.stored.model
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether another package reads its files."""
+        return type(self.stored) is not StoredRun
+
+    @property
+    def names(self) -> list[str]:
+        return self.stored.names
+
+    def name_of(self, key: str) -> str:
+        """The result with this key."""
+        return _name_of(self, key)
+
+    def metric(self, name: str) -> tuple[str, str]:
+        """The metric shown as the score of a result, and its filter."""
+        return primary_metric(self.stored.results, name, str(self.path))
+
+    def is_higher_better(self, name: str, metric: str) -> bool:
+        known = self.stored.results.get("higher_is_better", {}).get(name, {})
+        return bool(known.get(metric, True))
+
+    def source(self, name: str) -> SampleSource:
+        """The samples of a result; an error where they are gone."""
+        if name not in self._sources:
+            path = self.stored.samples_path(name)
+            self._sources[name] = (
+                ListedSamples(list(self.stored.samples(name)))
+                if self.is_foreign
+                else SampleLines(path)
+            )
+        return self._sources[name]
+
+    def columns(self, name: str) -> ItemColumns:
+        """The scores of a result item by item."""
+        _, filter_name = self.metric(name)
+        return self.stored.items(name, filter_name)
+
+    def delimiter(self, name: str) -> str:
+        """What separates few-shot examples in a prompt."""
+        config = self.stored.results["configs"].get(name) or {}
+        known = config.get("fewshot_delimiter")
+        return known if isinstance(known, str) and known else "\n\n"
+
+
+@dataclass(eq=False)
+class UnfinishedRun:
+    """A run without a results file: its samples files, of which the newest lines may be minutes old."""
+
+    id: str
+    path: Path
+    files: Mapping[str, Path]
+    """Result → its samples file."""
+    _sources: dict[str, SampleLines] = field(default_factory=dict)
+
+    is_live = True
+    is_foreign = False
+
+    @property
+    def model(self) -> str:
+        return self.path.name
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.files)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether a process is still writing it."""
+        return any(is_held(file) for file in self.files.values())
+
+    def name_of(self, key: str) -> str:
+        """The result with this key."""
+        return _name_of(self, key)
+
+    @cached_property
+    def _first(self) -> dict[str, dict[str, Any]]:
+        return {}
+
+    def metric(self, name: str) -> tuple[str, str]:
+        """The first metric of its samples, and its filter; empty before there is one."""
+        known = self._first.get(name)
+        if known is None:
+            known = next(self.source(name).samples(0, 1), None) or {}
+            if known:
+                self._first[name] = known
+        metrics = known.get("metrics")
+        metric = str(metrics[0]) if isinstance(metrics, list) and metrics else ""
+        return metric, str(known.get("filter", "none"))
+
+    def is_higher_better(self, name: str, metric: str) -> bool:  # noqa: ARG002
+        return "perplexity" not in metric
+
+    def source(self, name: str) -> SampleLines:
+        """The lines that are complete so far."""
+        if name not in self._sources:
+            self._sources[name] = SampleLines(self.files[name])
+        return self._sources[name]
+
+    def columns(self, name: str) -> ItemColumns:
+        """The scores so far."""
+        _, filter_name = self.metric(name)
+        source = self.source(name)
+        by_filter = columns_of_samples(name, source.samples(0, source.count()))
+        return next((one for one in by_filter if one.filter == filter_name), ItemColumns(name))
+
+    def delimiter(self, name: str) -> str:  # noqa: ARG002
+        return "\n\n"
+
+
+AnyRun = ViewedRun | UnfinishedRun
+
+
+def _name_of(run: AnyRun, key: str) -> str:
+    for name in run.names:
+        if result_key(name) == key:
+            return name
+    raise ComparisonError(f"{run.path} has no result {key!r}: {listing(run.names)}.")
+
+
+def result_key(name: str) -> str:
+    """A few digits for a result's name, for addresses and file names."""
+    return text_hash(name)[:8]
+
+
+class Catalogue:
+    """The runs at some paths. ``refresh`` finds what is new and opens only that."""
+
+    def __init__(self, paths: Sequence[str | Path]) -> None:
+        self.paths = [Path(path).expanduser() for path in paths]
+        for path in self.paths:
+            if not path.exists():
+                raise UsageError(_no_such(path))
+        self.runs: dict[str, AnyRun] = {}
+        self.problems: list[Problem] = []
+        self._opened: dict[Path, tuple[Any, list[StoredRun] | str]] = {}
+        self.refresh()
+
+    @property
+    def root(self) -> Path:
+        """The folder that all paths are in."""
+        parents = [path if path.is_dir() else path.parent for path in self.paths]
+        return Path(os.path.commonpath([parent.resolve() for parent in parents]))
+
+    def refresh(self) -> None:
+        """Look at the folders again."""
+        runs: dict[str, AnyRun] = {}
+        problems: list[Problem] = []
+        for path in self.paths:
+            for run in self._found(path, problems):
+                known = self.runs.get(run.id)
+                is_same = _sign(known) == _sign(run) if known is not None else False
+                runs[run.id] = known if known is not None and is_same else run
+        self.runs, self.problems = runs, problems
+
+    def _found(self, path: Path, problems: list[Problem]) -> Iterator[AnyRun]:
+        if path.is_file():
+            yield from self._runs_at(path, problems)
+            return
+        for parent, folders, names in os.walk(path):
+            folders[:] = sorted(name for name in folders if not _is_skipped(parent, name))
+            folder = Path(parent)
+            if any(not _RUN_NAME.search(name) for name in names) and self._reader(folder):
+                folders.clear()  # what is below belongs to it
+                yield from self._runs_at(folder, problems)
+                continue
+            results = sorted(name for name in names if is_results_name(name))
+            for name in results:
+                yield from self._runs_at(folder / name, problems)
+            yield from self._unfinished(folder, names, results)
+
+    def _reader(self, folder: Path) -> Any:
+        """What reads the runs of another package in this folder; None where nothing does."""
+        for name in RUN_READERS:
+            reader = RUN_READERS.get(name)
+            if reader.reads(folder):
+                return reader
+        return None
+
+    def _runs_at(self, path: Path, problems: list[Problem]) -> Iterator[AnyRun]:
+        state = file_state(path)
+        known = self._opened.get(path)
+        if known is None or known[0] != state:
+            try:
+                found: list[StoredRun] | str = open_runs([path])
+            except LmEvalError as error:
+                found = str(error)
+            known = self._opened[path] = (state, found)
+        if isinstance(known[1], str):
+            problems.append(Problem(str(path), known[1]))
+            return
+        for run in known[1]:
+            yield ViewedRun(self._id(run.path.parent, run.path.name), run.path, run)
+
+    def _unfinished(
+        self, folder: Path, names: Sequence[str], results: Sequence[str]
+    ) -> Iterator[UnfinishedRun]:
+        """The runs of which there are samples and no results file."""
+        finished = {match[1] for name in results if (match := re.search(STAMP, name))}
+        by_stamp: dict[str, dict[str, Path]] = {}
+        for name in sorted(names):
+            match = _SAMPLES_NAME.match(name)
+            if match is not None and match[2] not in finished:
+                by_stamp.setdefault(match[2], {})[match[1]] = folder / name
+        for stamp, files in by_stamp.items():
+            yield UnfinishedRun(self._id(folder, stamp), folder, files)
+
+    def _id(self, folder: Path, name: str) -> str:
+        stamp = re.search(STAMP.lstrip("_"), name)
+        place = os.path.relpath(folder.resolve(), self.root)
+        return text_hash(f"{place}/{stamp[1] if stamp else name}")[:8]
+
+    def run(self, run_id: str) -> AnyRun:
+        """The run with this id."""
+        if run_id not in self.runs:
+            self.refresh()
+        if run_id not in self.runs:
+            raise ComparisonError(
+                f"There is no run {run_id!r} here now: its files were moved or deleted."
+            )
+        return self.runs[run_id]
+
+
+def _sign(run: AnyRun) -> Any:
+    """What changes when another run has taken the place of one."""
+    if isinstance(run, UnfinishedRun):
+        return tuple(run.files.items())
+    return id(run.stored)
+
+
+def _is_skipped(parent: str, name: str) -> bool:
+    """Folders that hold no runs, and many files."""
+    return name in _SKIPPED or os.path.exists(os.path.join(parent, name, "pyvenv.cfg"))
+
+
+def _no_such(path: Path) -> str:
+    parent = path.parent
+    names = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
+    return (
+        f"There is no {str(path)!r}.{did_you_mean(path.name, names)} Give the folder named by "
+        f"--output_path, or a results file in it.{runs_elsewhere(parent)}"
+    )
+
+
+def runs_elsewhere(path: Path) -> str:
+    """``" Folders near it with runs: a, b."``; empty where there is none."""
+    start = path if path.is_dir() else path.parent
+    folders = folders_with_runs(start.resolve()) or folders_with_runs(start.resolve().parent)
+    if not folders:
+        return ""
+    named = listing([os.path.relpath(folder) for folder in folders], 6)
+    return f" Folders near it with runs: {named}."
+
+
+def folders_with_runs(start: Path) -> list[Path]:
+    """The folders below, at most three deep, that hold a run or whose subfolders do."""
+    found: dict[Path, None] = {}
+    for parent, folders, names in islice(os.walk(start), NEAR_FOLDERS):
+        folder = Path(parent)
+        depth = len(folder.relative_to(start).parts)
+        folders[:] = [] if depth >= 3 else [n for n in folders if not _is_skipped(parent, n)]
+        if any(is_results_name(name) or _SAMPLES_NAME.match(name) for name in names):
+            found[folder.parent if depth > 1 else folder] = None  # DIR/<model>/results_….json
+    return list(found)
