@@ -204,6 +204,10 @@ FIELD_TEXT = {
     "metrics": "The [metrics](results.md#metrics); the first one is the score.",
     "words": "Language → name → text, for `{{ _words.name }}` in the other fields: see "
     "[languages](#languages).",
+    "grammar": "What a text that is an answer may be where it is enforced: `choices`, `number`, `line`, "
+    "`{regex: …}`; `null`: a choice if the task has any, else a line. See [enforced](enforced.md).",
+    "enforced": "Whether the model is held to the answers that the format asks for; part of the name "
+    "`…+enforced`, with which it is selected.",
     "normalization": "How scored choices are compared for the score: `none`, `character`, `byte`, "
     "`token`, `pmi`, `calibrated` (see [normalisations](#normalisations)). `null`: as the first "
     "metric says.",

@@ -52,6 +52,8 @@ class RequestKeys:
         else:
             digest = self._after_context(request.context)
             _add(digest, request.kind.encode(), self._asked(request))
+            if isinstance(request, GenerateRequest) and request.grammar is not None:
+                _add(digest, b"grammar", canonical(request.grammar.as_data()).encode())
             if request.media is not None:
                 shown = _media_bytes(request.media)
                 if shown is None:

@@ -13,6 +13,7 @@ from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import locate_key
 from lm_eval.errors import DataError, UsageError
 from lm_eval.formats.assemble import Prompt
+from lm_eval.formats.grammar import Grammar
 from lm_eval.formats.items import Item
 from lm_eval.formats.list_file import add_formats
 from lm_eval.formats.normalisation import CONTENT_FREE
@@ -142,6 +143,8 @@ def _facts(
     fmt = task.format
     if fmt is not None and fmt.scorer is not None:
         facts.append(("read by", visible(_one_line(fmt.scorer.as_spec()))))
+    if grammar := getattr(doc.requests[0], "grammar", None):
+        facts.append(("held to", visible(_held_to(grammar))))
     facts.append(("right", visible(repr(asked.target), 80)))
     if fmt is not None:
         facts.append(
@@ -150,6 +153,14 @@ def _facts(
     if doc.shots:
         facts.append(("shots", f"few-shot docs {', '.join(map(str, doc.shots))}"))
     return [*facts, *_origins(task)]
+
+
+def _held_to(grammar: Grammar) -> str:
+    """What an enforced reply may be."""
+    allowed = shorten(grammar.regex, 80)
+    if grammar.opening is None:
+        return allowed
+    return f"free text, then {grammar.opening!r}, then {allowed}"
 
 
 def _end(text: str) -> str:

@@ -1,6 +1,6 @@
 """Formats: how a question is put, and how the answer to it is read.
 
 Read in this order: readers, assemble, gold, items, normalisation,
-identity, prompt_format, checks, compile, languages,
+identity, grammar, enforced, prompt_format, checks, compile, languages,
 list_file, jinja, templates.
 """

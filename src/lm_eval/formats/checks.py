@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import string
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
+from functools import partial
 from typing import Any
 
 from lm_eval.config.fields import compile_field, fields_read, is_jinja, shorten
@@ -21,6 +22,8 @@ from lm_eval.errors import (
     did_you_mean,
     listing,
 )
+from lm_eval.formats.enforced import check_enforced
+from lm_eval.formats.grammar import checked_grammar
 from lm_eval.formats.items import LABEL_STYLES, label_variables
 from lm_eval.formats.normalisation import NORMALISATIONS
 from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
@@ -50,7 +53,8 @@ _TYPES: dict[str, tuple[type, str]] = {
         (str, "a text"),
     ),
     **dict.fromkeys(
-        ("show_question", "strip_question", "show_choices", "cut_choices"), (bool, "true or false")
+        ("show_question", "strip_question", "show_choices", "cut_choices", "enforced"),
+        (bool, "true or false"),
     ),
     "version": (int, "a whole number"),
 }
@@ -65,16 +69,8 @@ def checked_field(key: Any, value: Any, where: str) -> Any:
             f"Fields: {listing(FORMAT_FIELDS, 40)}.",
             key=str(key),
         )
-    if key == "choice_labels":
-        return _labels(value, where)
-    if key == "scorer":
-        return None if value is None else _scorer(value, where)
-    if key == "metrics":
-        return _metrics(value, where)
-    if key == "generation_kwargs":
-        return _mapping(key, value, where)
-    if key == "words":
-        return _words(value, where)
+    if key in _CHECKS:
+        return _CHECKS[key](value, where)
     fits, expected = _fits(key, value)
     if not fits:
         raise ConfigError(f"{where}: {key} cannot be {shorten(value)}. Expected {expected}.")
@@ -105,8 +101,8 @@ def _labels(value: Any, where: str) -> Any:
     )
 
 
-def _scorer(value: Any, where: str) -> BoundReader:
-    if isinstance(value, BoundReader):
+def _scorer(value: Any, where: str) -> BoundReader | None:
+    if value is None or isinstance(value, BoundReader):
         return value
     try:
         return bind_reader(value)
@@ -149,6 +145,17 @@ def _mapping(key: str, value: Any, where: str) -> dict[str, Any]:
     return dict(value)
 
 
+_CHECKS: dict[str, Callable[[Any, str], Any]] = {
+    "choice_labels": _labels,
+    "scorer": _scorer,
+    "metrics": _metrics,
+    "generation_kwargs": partial(_mapping, "generation_kwargs"),
+    "words": _words,
+    "grammar": checked_grammar,
+}
+"""Field → what makes its value, where a type alone does not tell whether it fits."""
+
+
 def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> None:
     """What no single field shows: a reader where text is read, placeholders, an instruction's end."""
     if fmt.reads_text and fmt.scorer is None:
@@ -169,6 +176,8 @@ def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> N
                 compile_field(source)
             except FieldError as error:
                 raise ConfigError(f"{where}: {key}: {error}") from None
+    if fmt.enforced or fmt.grammar is not None:
+        check_enforced(fmt, where)
     if fmt.scored is not None or fmt.scored_format is not None:
         _check_scored(fmt, where)
     if fmt.scores_target:

@@ -23,13 +23,21 @@ from lm_eval.errors import (
     nearest,
 )
 from lm_eval.formats.checks import FORMAT_FIELDS, check_format, checked_field
+from lm_eval.formats.enforced import SUFFIX, check_suffix, enforced, split_suffix
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.registry import FORMATS, TEMPLATES
 
 
 def get_format(name: str) -> PromptFormat:
-    """The registered format of that name, compiled; unknown names are errors with the nearest."""
+    """The registered format of that name, compiled; unknown names are errors with the nearest.
+
+    ``name+enforced`` is the format with its answers enforced.
+    """
     _register_builtins()
+    if "+" in name and name not in FORMATS:
+        base, suffix = split_suffix(name)
+        check_suffix(suffix, name)
+        return enforced(get_format(base))
     return _compiled(name, FORMATS.get(name))
 
 
@@ -47,7 +55,9 @@ def general_names() -> list[str]:
 def is_format(name: Any) -> bool:
     """Whether a format has that name; installed packages are asked only where nothing else has."""
     _register_builtins()
-    return isinstance(name, str) and name in FORMATS
+    if not isinstance(name, str):
+        return False
+    return name in FORMATS or (name.endswith(SUFFIX) and split_suffix(name)[0] in FORMATS)
 
 
 def register_format(name: str, definition: PromptFormat | Mapping[str, Any] | str | Path) -> None:
@@ -104,6 +114,10 @@ def find_format(name: str, own: Mapping[str, PromptFormat], *, task: str) -> Pro
     """The format of ``task@name``: the task's own, then the registry's."""
     if name in own:
         return own[name]
+    if "+" in name and name not in FORMATS:
+        base, suffix = split_suffix(name)
+        check_suffix(suffix, name)
+        return enforced(find_format(base, own, task=task))
     if is_format(name):
         return get_format(name)
     options = [*own, *format_names(), *TEMPLATES]

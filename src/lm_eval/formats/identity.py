@@ -24,6 +24,7 @@ NEWER_FIELDS: dict[str, Any] = {
     **{"normalization": None, "scored": None, "scored_format": None},
     **{"preamble": None, "show_question": True, "words": {}},
     **{"context_prefix": "", "context_delimiter": "\n", "rationale_format": "{rationale}\n"},
+    **{"enforced": False, "grammar": None},
 }
 """Fields that formats did not always have → the value with which they change nothing."""
 _NEWER_METRICS = ("acc_norm", "exact_match")
@@ -33,6 +34,8 @@ _NEWER_METRICS = ("acc_norm", "exact_match")
 def format_fingerprint(data: Mapping[str, Any], *, shows_labels: bool) -> str:
     """Twelve hex digits over everything that changes a prompt or a reading."""
     content = {key: value for key, value in data.items() if key not in UNMEASURED}
+    if not data["enforced"]:  # a grammar changes nothing before it is enforced
+        content["grammar"] = None
     for name, unset in NEWER_FIELDS.items():
         if content[name] == unset:
             del content[name]

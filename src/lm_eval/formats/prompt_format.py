@@ -15,7 +15,9 @@ from typing import Any, Literal
 from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja, shorten
 from lm_eval.errors import FieldError, FormatError, GoldError
 from lm_eval.formats.assemble import Turn
+from lm_eval.formats.enforced import answer_grammar, read_enforced
 from lm_eval.formats.gold import has_twins, one_of_each_text, with_twins
+from lm_eval.formats.grammar import Grammar
 from lm_eval.formats.identity import format_fingerprint, plain
 from lm_eval.formats.items import AnswerKind, Item, LabelStyle, label_variables, labels_for
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read
@@ -88,6 +90,11 @@ class PromptFormat:
     fewshot_delimiter: str = "\n\n"
     scorer: BoundReader | None = None
     generation_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    grammar: str | Mapping[str, str] | None = None
+    """What an answer that is a text may be where it is enforced; None: a choice if there are any, else
+    one line."""
+    enforced: bool = False
+    """Whether the model is held to the answers that the format asks for (``name+enforced``)."""
     metrics: tuple[str, ...] = ("acc",)
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Language → name → text, for ``{{ _words.NAME }}``; gone once the language is known."""
@@ -271,6 +278,8 @@ class PromptFormat:
         ``finish`` is why the reply ended, as far as the backend knows.
         """
         assert self.scorer is not None, "only formats that generate text read it"
+        if self.enforced:
+            return read_enforced(self, reply, item, finish)
         labels = self.labels(item)
         prefix = None
         if is_prefilled and self.gen_prefix is not None:
@@ -286,6 +295,10 @@ class PromptFormat:
         return (
             replace(answer, value=places[answer.value]) if places and answer.is_answer else answer
         )
+
+    def grammar_for(self, item: Item) -> Grammar | None:
+        """The replies to which the model is held; None where the format leaves it free."""
+        return answer_grammar(self, item) if self.enforced else None
 
     def can_read(self, gold: str, item: Item) -> bool:
         """Whether a reply could be read as this text: one line, and not the end of a worked answer."""

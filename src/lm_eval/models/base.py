@@ -18,6 +18,7 @@ from typing import Any, Literal
 from lm_eval.config.arguments import parse_pairs
 from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context, Prompt
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.borders import move_blanks
 from lm_eval.models.estimating import estimated
 from lm_eval.models.overrides import overridden, remember
@@ -52,6 +53,8 @@ class Capabilities:
     """Whether one request may carry several prompts."""
     media: bool = False
     """Whether images and audio beside the text are taken (the third element of ``args``)."""
+    enforces: bool = False
+    """Whether a reply can be held to a request's ``grammar``."""
 
 
 @dataclass(frozen=True)
@@ -195,6 +198,10 @@ class LM:
         fast answers come, such as ``num_concurrent``.
         """
         return None
+
+    def cannot_hold(self, grammar: Grammar) -> str | None:
+        """Why replies cannot be held to a grammar; None where they can. Asked before any request."""
+        return None if self.capabilities.enforces else "it cannot hold replies to a grammar"
 
     def estimate(self, requests: Iterable[Request]) -> Estimated:
         """What these requests would cost, from the least to the most; nothing is asked.

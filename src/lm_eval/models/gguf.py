@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +20,7 @@ from lm_eval.models.borders import move_blanks
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.llama_cpp.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
 from lm_eval.models.llama_cpp.generation import Generator, Scorer
+from lm_eval.models.local.enforcer import Enforcer, Pieces
 from lm_eval.models.local.model import Job, LocalLM
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.local.weights import file_digest
@@ -89,7 +90,7 @@ class GgufLM(LocalLM):
         self._run = 0
         self._digest: str | None = None
         self._template = self._read_template()
-        self.capabilities = Capabilities(chat_template=self._template is not None)
+        self.capabilities = Capabilities(chat_template=self._template is not None, enforces=True)
 
     @property
     def engine(self) -> Engine:
@@ -196,6 +197,19 @@ class GgufLM(LocalLM):
 
     def _generate(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
         return self._alone(Generator(self.engine, self.n_parallel).generate(jobs))
+
+    @cached_property
+    def _held(self) -> Enforcer:
+        pieces, ends = self.engine.vocabulary()
+        if not ends:
+            raise ModelError(
+                f"{self.engine.path.name} has no token that ends a text, so that enforced replies "
+                "would have no end. Ask without +enforced."
+            )
+        return Enforcer(Pieces(pieces, ends, self.engine.bos, self.engine.tokenize), ends)
+
+    def _enforcer(self) -> Enforcer:
+        return self._held
 
     def _alone(self, results: Iterator[T]) -> Iterator[T]:
         """The results of one stream; an error if another has begun, which empties the cache."""

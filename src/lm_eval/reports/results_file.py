@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import lm_eval
+from lm_eval.formats.enforced import SUFFIX
 from lm_eval.reports.environment import environment, git_hash, package_version, pretty_environment
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
@@ -273,6 +274,7 @@ def _format(result: TaskResult) -> dict[str, Any]:
         "fingerprint": result.fingerprints.get("format"),
         "version": result.format_version,
         "yaml": result.format_yaml,
+        **({"enforced": True} if str(result.format).endswith(SUFFIX) else {}),
     }
 
 

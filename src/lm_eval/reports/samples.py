@@ -93,6 +93,8 @@ def hidden(sample: Mapping[str, Any]) -> dict[str, Any]:
     }
     kept |= _hidden_exchange(sample)
     kept.pop("read_with", None)
+    if "enforced" in sample:
+        kept["enforced"] = {"regex": HIDDEN}
     if "choice_order" in sample:
         orders = [{**one, **_hidden_exchange(one)} for one in sample["choice_order"]["orders"]]
         kept["choice_order"] = {**sample["choice_order"], "orders": orders}
@@ -217,6 +219,9 @@ def _how_read(task: ConfigurableTask, doc: ScoredDoc) -> dict[str, Any]:
     if fmt is None:
         return {}
     shown: dict[str, Any] = {"format": fmt.name, "format_fingerprint": fmt.fingerprint}
+    grammar = getattr(doc.requests.requests[0], "grammar", None)
+    if grammar is not None:
+        shown["enforced"] = grammar.as_data()
     outcome = doc.outcome
     if isinstance(outcome, TextOutcome):
         shown["reading"] = _reading(outcome)

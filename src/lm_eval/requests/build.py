@@ -114,7 +114,10 @@ def ask_in(
         return (LoglikelihoodRequest(name, doc_id, 0, contexts[0], text, doc),)
     if kind == "loglikelihood_rolling":
         return (RollingRequest(name, doc_id, 0, asked.continuations[0], doc),)
-    return (GenerateRequest(name, doc_id, 0, contexts[0], gen_kwargs, doc),)
+    grammar = None
+    if task.format is not None and asked.item is not None:
+        grammar = task.format.grammar_for(asked.item)
+    return (GenerateRequest(name, doc_id, 0, contexts[0], gen_kwargs, doc, grammar=grammar),)
 
 
 def _choice_requests(

@@ -12,6 +12,7 @@ from lm_eval.errors import RequestError
 from lm_eval.formats.assemble import Context, Prompt
 
 if TYPE_CHECKING:
+    from lm_eval.formats.grammar import Grammar
     from lm_eval.orders.permutation import Order
     from lm_eval.tasks.prompts import Asked
 
@@ -114,6 +115,8 @@ class GenerateRequest(_HarnessNames):
     repeats: int = 1
     """How often this request is sent, in a row; each sending has its own ``index``."""
     media: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    grammar: Grammar | None = None
+    """What the reply may be, under an enforced format; None: anything."""
 
     kind: ClassVar[str] = "generate_until"
 

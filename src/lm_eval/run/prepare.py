@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from lm_eval.config.fields import shorten
 from lm_eval.errors import (
     FormatError,
     HelperError,
@@ -28,6 +29,8 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.formats.compile import general_names, get_format
+from lm_eval.formats.enforced import split_suffix
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, choose_docs, shot_count
 from lm_eval.requests.options import SkippedDocs
@@ -283,6 +286,27 @@ def check_capable(task: ConfigurableTask, model: LM, options: RunOptions) -> Non
         )
 
 
+def check_holds(prepared: Prepared, model: LM) -> None:
+    """Refuse a task whose grammar the backend cannot hold on some doc, before anything is sent."""
+    fmt = prepared.task.format
+    if fmt is None or not fmt.enforced:
+        return
+    checked: set[Grammar] = set()
+    for doc in prepared.asked():
+        for request in doc.requests:
+            grammar = getattr(request, "grammar", None)
+            if grammar is None or grammar in checked:
+                continue
+            checked.add(grammar)
+            if (why := model.cannot_hold(grammar)) is not None:
+                raise FormatError(
+                    f"Task {prepared.task.name!r}, doc {doc.doc_id}: model backend "
+                    f"{type(model).__name__} cannot hold replies to {shorten(grammar.regex, 60)}: "
+                    f"{why}. Ask it as {prepared.task.task_name}@{split_suffix(fmt.name)[0]}, without "
+                    "+enforced."
+                )
+
+
 def _ask_as(task: ConfigurableTask, *, generates: bool) -> str:
     format_name = nearest_format(task, generates=generates)
     how = "as generated text" if generates else "by log-likelihood"
@@ -345,6 +369,7 @@ def adapt(
     adapted = fitted(options, model)
     for one in prepared:
         check_capable(one.task, model, adapted)
+        check_holds(one, model)
     if any(bool(one.prompt.as_chat) != bool(adapted.prompt.as_chat) for one in prepared):
         return prepare_all([one.task for one in prepared], adapted), adapted
     can_prefill = adapted.prompt.can_prefill

@@ -268,7 +268,8 @@ _MIN_FAILURES = 10
 
 def fitting(config: TaskConfig, tasks: Sequence[ConfigurableTask]) -> list[ConfigurableTask]:
     """Of a task under every format, those that its fields can fill; a warning names the others."""
-    left_out = {**config.unfillable_formats(), **_unfit(tasks)}
+    is_enforced = all(task.format is not None and task.format.enforced for task in tasks)
+    left_out = {**({} if is_enforced else config.unfillable_formats()), **_unfit(tasks)}
     filled = [task for task in tasks if task.format_name not in left_out]
     by_reason: dict[str, list[str]] = {}
     for name, reason in left_out.items():
@@ -280,7 +281,8 @@ def fitting(config: TaskConfig, tasks: Sequence[ConfigurableTask]) -> list[Confi
         )
     if left_out:
         warnings.warn(
-            f"{config.task}@* leaves out what cannot be filled on every doc:{reasons}",
+            f"{config.task}@*{'+enforced' if is_enforced else ''} leaves out what cannot be filled on "
+            f"every doc:{reasons}",
             LmEvalWarning,
             stacklevel=2,
         )
@@ -334,6 +336,7 @@ def _scanned(prompts: FormatPrompts, task: ConfigurableTask) -> _Scan:
                 scan.shapes.setdefault((len(item.choices), item.gold), (doc_id, item))
             else:
                 prompts.format.shot_turn(item)
+                prompts.format.grammar_for(item)
         except KnownBadDocError:
             continue
         except LmEvalError as error:
@@ -349,6 +352,7 @@ def _laid_out(scan: _Scan, prompts: FormatPrompts) -> _Scan:
     for doc_id, item in scan.shapes.values():
         try:
             prompts.format.shot_turn(item)
+            prompts.format.grammar_for(item)
         except LmEvalError as error:
             failures[doc_id] = error
     return replace(scan, failures=failures)

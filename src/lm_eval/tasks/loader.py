@@ -20,6 +20,8 @@ from lm_eval.errors import (
     did_you_mean,
     listing,
 )
+from lm_eval.formats.compile import find_format
+from lm_eval.formats.enforced import SUFFIX
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.definitions import Definition, Definitions, PythonTask
 from lm_eval.tasks.fitness import fitting
@@ -291,6 +293,10 @@ def _make_importable(roots: Iterable[Path]) -> None:
             package.__path__.append(folder)
 
 
+EVERY = "*"
+EVERY_ENFORCED = f"{EVERY}{SUFFIX}"
+
+
 def build(
     found: Definition, format_name: str | None, *, parity: bool
 ) -> list[ConfigurableTask | Group]:
@@ -301,18 +307,33 @@ def build(
         return [item for one in found for item in build(one, format_name, parity=parity)]
     if isinstance(found, PythonTask):
         return [found.build(format_name, parity=parity)]
-    if format_name == "*":
-        return [*every_format(found, parity=parity)]
+    if format_name in (EVERY, EVERY_ENFORCED):
+        is_enforced = format_name == EVERY_ENFORCED
+        return [*every_format(found, parity=parity, is_enforced=is_enforced)]
     return [ConfigurableTask(found, format_name=format_name, parity=parity)]
 
 
-def every_format(config: TaskConfig, *, parity: bool) -> list[ConfigurableTask]:
-    """``task@*``: the task under its own formats, or under every built-in that its fields can fill."""
-    tasks = [
-        ConfigurableTask(config, format_name=name, parity=parity)
-        for name in config.format_choices()
-    ]
+def every_format(
+    config: TaskConfig, *, parity: bool, is_enforced: bool = False
+) -> list[ConfigurableTask]:
+    """``task@*``: the task under its own formats, or under every built-in that its fields can fill.
+
+    ``task@*+enforced``: under those of them that read text, each enforced.
+    """
+    names = config.format_choices()
+    if is_enforced:
+        names = [f"{name}{SUFFIX}" for name in names if _is_free_text(config, name)]
+        if not names:
+            raise UsageError(
+                f"{config.task}@{EVERY_ENFORCED} selects nothing: no format of the task reads text."
+            )
+    tasks = [ConfigurableTask(config, format_name=name, parity=parity) for name in names]
     return tasks if config.has_format_map else fitting(config, tasks)
+
+
+def _is_free_text(config: TaskConfig, name: str) -> bool:
+    fmt = find_format(name, config.own_formats, task=str(config.task))
+    return fmt.reads_text and not fmt.enforced
 
 
 def _groups(
@@ -324,7 +345,7 @@ def _groups(
         for member in loose.members
         for item in build(member.found, member.format_name or format_name, parity=parity)
     ]
-    if format_name != "*":
+    if format_name not in (EVERY, EVERY_ENFORCED):
         members = [item for item, _ in built]
         return [Group(config=loose.config, members=members, format_name=format_name)]
     free = dict.fromkeys(item.format_name for item, own in built if own is None)

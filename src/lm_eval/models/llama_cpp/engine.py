@@ -150,6 +150,13 @@ class Engine:
             piece = self._pieces[token] = _piece_bytes(self._vocab, token)
         return piece
 
+    def vocabulary(self) -> tuple[list[bytes], list[int]]:
+        """The bytes of every token, and the tokens that end a text, that of the file's EOS first."""
+        tokens = range(int(self._vocab.n_vocab))
+        ends = [token for token in tokens if self.ends_generation(token)]
+        ends.sort(key=lambda token: token != self.eos)
+        return [self.piece(token) for token in tokens], ends
+
     def ends_generation(self, token: int) -> bool:
         """Whether the token ends a text or a turn."""
         return bool(self._vocab.is_eog(token))

@@ -11,10 +11,12 @@ import codecs
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from typing import Literal
 
 from lm_eval.models.llama_cpp.engine import MAX_SEQUENCES, BatchEntry, Engine
+from lm_eval.models.local.enforcer import Constraint
 from lm_eval.models.local.model import Job
 from lm_eval.models.local.token_tree import (
     Chunk,
@@ -64,6 +66,7 @@ class _Sequence:
     text: GrowingText
     tokens: list[int]
     waiting: list[int]
+    constraint: Constraint | None = None
     generated: int = 0
     is_running: bool = True
 
@@ -94,11 +97,18 @@ class Generator:
             return
         self._start_over(first)
         waiting = chain(first, waiting)
+        following: list[Job] = []  # what goes on behind a reply comes before what has not begun
         job = next(waiting, None)
-        while job is not None or self._running():
-            while job is not None and self._admit(job):
+        while job is not None or following or self._running():
+            while following and self._admit(following[0]):
+                following.pop(0)
+            while not following and job is not None and self._admit(job):
                 job = next(waiting, None)
-            yield from self._step()
+            for done, reply in self._step():
+                if done.then is not None:
+                    following.append(done.then(reply))
+                else:
+                    yield done, reply
 
     def _running(self) -> list[_Sequence]:
         return [sequence for sequence in self._sequences if sequence.is_running]
@@ -166,6 +176,7 @@ class Generator:
                 text=GrowingText(job.until),
                 tokens=job.prompt[:cached],
                 waiting=job.prompt[cached:],
+                constraint=job.constrain() if job.constrain else None,
             )
         )
 
@@ -178,7 +189,8 @@ class Generator:
         for index, sequence in readers:
             if finish := self._advance(sequence, index):
                 sequence.is_running = False
-                done.append((sequence.job, Reply(sequence.text.text, finish=finish)))
+                text = sequence.job.said + sequence.text.text
+                done.append((sequence.job, Reply(text, finish=finish)))
         yield from done
 
     def _fill_batch(self) -> tuple[list[BatchEntry], list[tuple[int, _Sequence]]]:
@@ -202,17 +214,25 @@ class Generator:
 
     def _advance(self, sequence: _Sequence, index: int) -> Literal["stop", "length"] | None:
         """Choose the sequence's next token; say why if it ends there."""
-        job = sequence.job
-        if job.sample is None:
+        job, constraint = sequence.job, sequence.constraint
+        token: int | None
+        if constraint is not None:
+            likeliest, logits = (
+                partial(self._engine.likeliest, index),
+                partial(self._engine.logits, index),
+            )
+            token = constraint.choose(likeliest, logits, job.sample)
+        elif job.sample is None:
             token = self._engine.likeliest(index)
         else:
             token = job.sample(self._engine.logits(index))
-        if self._engine.ends_generation(token):
+        if token is None or self._engine.ends_generation(token):
             sequence.text.add(b"", final=True)
             return "stop"
         sequence.generated += 1
         is_last = sequence.generated == job.max_gen_toks
-        if sequence.text.add(self._engine.piece(token), final=is_last):
+        is_whole = constraint is not None and constraint.is_complete
+        if sequence.text.add(self._engine.piece(token), final=is_last or is_whole) or is_whole:
             return "stop"
         sequence.waiting = [token]
         return "length" if is_last else None

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
 from lm_eval.errors import ModelError
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import ExtensibleLM, GenerationOptions, peek
+from lm_eval.models.local.enforcer import Constraint, Enforcer
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.sampling import Sample, prompt_room
 from lm_eval.requests import (
@@ -29,6 +32,7 @@ from lm_eval.requests import (
 
 T = TypeVar("T")
 _ENCODED_TOGETHER = 256
+_LONGEST_ANSWER = 256
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,12 @@ class Job:
     until: tuple[str, ...]
     max_gen_toks: int
     sample: Sample | None = None
+    constrain: Callable[[], Constraint] | None = None
+    """Makes what holds the reply to a grammar; None: nothing does."""
+    said: str = ""
+    """What the model said before this prompt's end: its reply begins with it."""
+    then: Callable[[Reply], Job] | None = field(default=None, repr=False, compare=False)
+    """Makes the job that goes on behind this one's reply; None: the reply is the answer."""
 
     @property
     def cells(self) -> int:
@@ -105,6 +115,17 @@ class LocalLM(ExtensibleLM):
     @abstractmethod
     def _generate(self, jobs: Iterable[Any]) -> Iterator[tuple[Any, Reply]]:
         """``(job, reply)`` as replies are complete."""
+
+    def _enforcer(self) -> Enforcer:
+        """What holds replies to grammars, for a backend whose ``capabilities`` say it can."""
+        raise self._cannot("hold replies to a grammar")
+
+    def cannot_hold(self, grammar: Grammar) -> str | None:
+        return super().cannot_hold(grammar) or self._enforcer().cannot_hold(grammar)
+
+    def _aloud(self, reply: Reply) -> str:
+        """A reply as the model wrote it, with what is kept apart from it."""
+        return str(reply)
 
     def _window_notes(self, name: str, *, trained: int) -> list[str]:
         """What a reader of the results should know about texts and the window they had to fit."""
@@ -206,20 +227,60 @@ class LocalLM(ExtensibleLM):
 
     def _jobs(self, requests: Iterable[GenerateRequest]) -> Iterator[Job]:
         for some in batched(enumerate(requests), _ENCODED_TOGETHER):
-            prompts = self._encode([self.render(request.context) for _, request in some])
-            for (place, request), prompt in zip(some, prompts, strict=True):
+            texts = [self.render(request.context) for _, request in some]
+            for (place, request), text, prompt in zip(
+                some, texts, self._encode(texts), strict=True
+            ):
                 options = GenerationOptions.from_kwargs(
                     request.gen_kwargs, max_gen_toks=self.max_gen_toks
                 )
                 self._check_options(request, options)
+                grammar = request.grammar
+                behind = 0 if grammar is None or not grammar.is_two_phase else answer_room(grammar)
                 room = prompt_room(
                     request,
-                    0 if self.reads_apart else options.max_gen_toks,
+                    0 if self.reads_apart else options.max_gen_toks + behind,
                     window=self.window,
                     argument=self.window_argument,
                 )
                 self.truncated += len(prompt) > room
-                yield self._job(place, request, options, prompt[-room:] or [self.prefix_token_id])
+                kept = prompt[-room:] or [self.prefix_token_id]
+                if grammar is None:
+                    yield self._job(place, request, options, kept)
+                else:
+                    yield self._enforced_job(place, request, options, kept, text)
+
+    def _enforced_job(
+        self,
+        place: int,
+        request: GenerateRequest,
+        options: GenerationOptions,
+        prompt: list[int],
+        text: str,
+    ) -> Job:
+        """What answers a request that has a grammar: at once, or behind free text."""
+        grammar = request.grammar
+        assert grammar is not None
+        answering = replace(options, until=options.until if grammar.is_open else ())
+        constrain = partial(self._enforcer().constraint, grammar)
+        if grammar.opening is None:
+            return replace(self._job(place, request, answering, prompt), constrain=constrain)
+
+        def answer(reply: Reply) -> Job:
+            said = grammar.before_answer(self._aloud(reply))
+            (whole,) = self._encode([text + said])
+            limited = replace(answering, max_gen_toks=answer_room(grammar))
+            room = self.window - limited.max_gen_toks
+            job = self._job(place, request, limited, whole[-room:])
+            return replace(job, constrain=constrain, said=grammar.before_answer(reply))
+
+        free = replace(options, until=(*options.until, grammar.opening))
+        return replace(self._job(place, request, free, prompt), then=answer)
+
+
+def answer_room(grammar: Grammar) -> int:
+    """The tokens that the end of a reply takes at most, from the opening of its answer on."""
+    return min(grammar.longest, _LONGEST_ANSWER)
 
 
 def continuation_span(

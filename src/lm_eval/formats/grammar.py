@@ -1,0 +1,326 @@
+"""The replies that an enforced format allows: one grammar per doc, beside the reader of the format.
+
+A ``Grammar`` is a row of parts, fixed words and holes, and each hole is one of some texts or a pattern.
+It is derived from what a right answer looks like (``target_format``), so that it allows what the format
+shows in its examples. Where a format asks for reasons first, ``opening`` is the phrase that ends them:
+the text before it is free, and what follows it is held to the parts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from typing import Any, Union
+
+from lm_eval.config.fields import shorten
+from lm_eval.errors import ConfigError, FormatError, did_you_mean
+
+MOST_ORDERED = 6
+"""How many choices an enforced order may have: each order is a text of its own."""
+_NUMBER = r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,9})?"
+_SPECIAL = frozenset(r"\.+*?()|[]{}^$")
+
+
+@dataclass(frozen=True)
+class Hole:
+    """The place of an answer: one of ``choices``, else what a regular expression allows.
+
+    ``name`` is that of the kind of pattern (``number``, ``line``); empty for one that a format wrote.
+    """
+
+    choices: tuple[str, ...] = ()
+    pattern: str = ""
+    name: str = ""
+    without: str = ""
+    """For a line: the characters that end it, beside the line's end."""
+
+    @property
+    def regex(self) -> str:
+        return "|".join(map(escaped, self.choices)) if self.choices else self.pattern
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a longer answer may begin with this one, so that the model must say when it ends."""
+        return not self.choices
+
+    @property
+    def gbnf(self) -> str | None:
+        """The hole in the notation of llama.cpp; None for a pattern that it has no words for."""
+        if self.choices:
+            return "(" + " | ".join(map(_quoted, self.choices)) + ")"
+        if self.name == "number":
+            return '("-"? ("0" | [1-9] [0-9]{0,17}) ("." [0-9]{1,9})?)'
+        if self.name == "line":
+            ends = re.sub(r"([\\\]\[^-])", r"\\\1", self.without)
+            return rf"([^ \t\r\n{ends}] [^\r\n{ends}]*)"
+        return None
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        """The hole as a value of JSON."""
+        if self.choices:
+            return {"type": "string", "enum": list(self.choices)}
+        return {"type": "string", "pattern": f"^(?:{self.pattern})$"}
+
+
+Part = Union[str, Hole]
+NUMBER = Hole(pattern=_NUMBER, name="number")
+
+
+def line(without: str = "") -> Hole:
+    """Text to the end of its line, or to one of the characters ``without``."""
+    ends = "".join(escaped(sign) if sign in _SPECIAL else sign for sign in without)
+    pattern = rf"[^ \t\r\n{ends}][^\r\n{ends}]*"
+    return Hole(pattern=pattern, name="line", without=without)
+
+
+@dataclass(frozen=True)
+class Grammar:
+    """What a reply may be: ``parts`` in a row, after free text up to ``opening`` where there is one."""
+
+    parts: tuple[Part, ...]
+    opening: str | None = None
+
+    @property
+    def holes(self) -> tuple[Hole, ...]:
+        return tuple(part for part in self.parts if isinstance(part, Hole))
+
+    @property
+    def is_two_phase(self) -> bool:
+        """Whether the model writes freely first."""
+        return self.opening is not None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an answer has no end of its own."""
+        return any(hole.is_open for hole in self.holes)
+
+    @property
+    def lead(self) -> str:
+        """What may come before the parts: a blank, which tells nothing, where the format sets none."""
+        return "" if self.is_two_phase else " "
+
+    @cached_property
+    def regex(self) -> str:
+        """The parts as one regular expression, of the kind that all engines know."""
+        inner = [
+            f"(?:{part.regex})" if isinstance(part, Hole) else escaped(part) for part in self.parts
+        ]
+        return (" ?" if self.lead else "") + "".join(inner)
+
+    @cached_property
+    def texts(self) -> tuple[str, ...] | None:
+        """Every text that the parts allow, without the blank; None where there are too many to list."""
+        open_ones = [part for part in self.parts if isinstance(part, Hole)]
+        if len(open_ones) != 1 or open_ones[0].is_open:
+            return None
+        place = self.parts.index(open_ones[0])
+        before, after = self.parts[:place], self.parts[place + 1 :]
+        return tuple(
+            f"{''.join(map(str, before))}{choice}{''.join(map(str, after))}"
+            for choice in open_ones[0].choices
+        )
+
+    @cached_property
+    def gbnf(self) -> str | None:
+        """The grammar in the notation of llama.cpp's server; None where it cannot be said there."""
+        words = ['" "?'] if self.lead else []
+        for part in self.parts:
+            said = part.gbnf if isinstance(part, Hole) else _quoted(part)
+            if said is None:
+                return None
+            words.append(said)
+        return "root ::= " + " ".join(words)
+
+    @cached_property
+    def schema(self) -> dict[str, Any]:
+        """The holes as an object of JSON, for servers that hold replies to a schema."""
+        names = self._hole_names()
+        holes = {name: hole.schema for name, hole in zip(names, self.holes, strict=True)}
+        return {
+            "type": "object",
+            "properties": holes,
+            "required": list(names),
+            "additionalProperties": False,
+        }
+
+    def from_object(self, text: str) -> str | None:
+        """The text that an object of ``schema`` stands for; None where it is not such an object."""
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return None
+        names = self._hole_names()
+        if not isinstance(value, Mapping) or set(value) != set(names):
+            return None
+        filled = iter([str(value[name]) for name in names])
+        said = "".join([next(filled) if isinstance(part, Hole) else part for part in self.parts])
+        return said if self.allows(said) else None
+
+    def _hole_names(self) -> tuple[str, ...]:
+        count = len(self.holes)
+        return ("answer",) if count == 1 else tuple(str(place + 1) for place in range(count))
+
+    def allows(self, text: str) -> bool:
+        """Whether the parts allow this text."""
+        return self._compiled.fullmatch(text) is not None
+
+    def split(self, reply: str) -> tuple[str, str]:
+        """A reply as its free text and what the parts are to allow, ``opening`` in neither of them."""
+        if self.opening is None:
+            return "", reply
+        free, opening, rest = reply.rpartition(self.opening)
+        return (free, rest) if opening else (reply, "")
+
+    def answers(self, reply: str) -> tuple[tuple[str, tuple[int, int]], ...] | None:
+        """What fills each hole of a reply, with its span; None where the reply is not allowed."""
+        rest = self.split(reply)[1]
+        match = self._compiled.fullmatch(rest) or self._compiled.fullmatch(rest.rstrip())
+        if match is None or (self.opening is not None and self.opening not in reply):
+            return None
+        start = len(reply) - len(rest)
+        return tuple(
+            (match[group], (start + match.start(group), start + match.end(group)))
+            for group in range(1, len(self.holes) + 1)
+        )
+
+    def before_answer(self, free: str) -> str:
+        """Free text as the prompt of the answer: with the opening at its end."""
+        assert self.opening is not None
+        seam = "" if not free.strip() or free[-1].isspace() else "\n"
+        return f"{free}{seam}{self.opening}"
+
+    @cached_property
+    def longest(self) -> int:
+        """The bytes that opening and answer take at most; an answer without an end counts as 512."""
+        size = len((self.opening or "").encode()) + len(self.lead)
+        for part in self.parts:
+            texts = (part,) if isinstance(part, str) else part.choices
+            size += max((len(text.encode()) for text in texts), default=_OPEN_BYTES)
+        return size
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        inner = [
+            f"({part.regex})" if isinstance(part, Hole) else escaped(part) for part in self.parts
+        ]
+        return re.compile((" ?" if self.lead else "") + "".join(inner))
+
+    def as_data(self) -> dict[str, Any]:
+        """The grammar as plain data, for samples and keys."""
+        data: dict[str, Any] = {"regex": self.regex}
+        return data if self.opening is None else {"opening": self.opening, **data}
+
+
+_OPEN_BYTES = 512
+
+
+def escaped(text: str) -> str:
+    """Text as a regular expression that every engine reads alike."""
+    return "".join(f"\\{sign}" if sign in _SPECIAL else sign for sign in text)
+
+
+def _quoted(text: str) -> str:
+    """Text as a literal of GBNF, whose escapes are those of JSON."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+# -- the `grammar` of a format ------------------------------------------------------------------
+
+KINDS = ("choices", "number", "line")
+_EXPECTED = f"one of {', '.join(KINDS)}, or {{regex: …}}"
+
+
+def checked_grammar(value: Any, where: str) -> Any:
+    """A format's ``grammar`` as YAML gives it, or an error; None: derived from its other fields."""
+    if value is None or (isinstance(value, str) and value in KINDS):
+        return value
+    if isinstance(value, Mapping) and set(value) == {"regex"} and isinstance(value["regex"], str):
+        _check_regex(value["regex"], where)
+        return dict(value)
+    hint = did_you_mean(value, KINDS) if isinstance(value, str) else ""
+    raise ConfigError(
+        f"{where}: grammar cannot be {shorten(value)}.{hint} Expected {_EXPECTED}.", key="grammar"
+    )
+
+
+def _check_regex(regex: str, where: str) -> None:
+    try:
+        compiled = re.compile(regex)
+    except re.error as error:
+        problem = f"{error}."
+    else:
+        if compiled.groups:
+            problem = "it may not capture: write (?:…) for (…)."
+        elif compiled.fullmatch("") is not None:
+            problem = "it allows an empty answer. Let it have one character at least."
+        else:
+            return
+    raise ConfigError(f"{where}: grammar: the regex {shorten(regex)}: {problem}", key="grammar")
+
+
+def text_hole(declared: Any, choices: Sequence[str], after: str) -> Hole:
+    """Where a text is the answer: as the format declares, else one of the choices, else one line."""
+    if isinstance(declared, Mapping):
+        return Hole(pattern=str(declared["regex"]))
+    if declared == "number":
+        return NUMBER
+    if declared == "line" or (declared is None and not choices):
+        return line(after[:1])
+    if not choices:
+        raise FormatError(
+            "the format's grammar is `choices`, and the doc has none. Give the task a doc_to_choice, "
+            "or the format another grammar, such as `line`."
+        )
+    return one_of(choices)
+
+
+def one_of(texts: Sequence[str]) -> Hole:
+    """Each text once, without white space around it."""
+    choices = tuple(dict.fromkeys(text.strip() for text in texts))
+    if not all(choices):
+        raise FormatError(
+            "a choice has no text, and an answer that is nothing cannot be enforced. Ask the task under "
+            "a format with labels, such as generate."
+        )
+    return Hole(choices=choices)
+
+
+def order_of(labels: Sequence[str]) -> Hole:
+    """Every order of the labels."""
+    if len(labels) > MOST_ORDERED:
+        raise FormatError(
+            f"an order of {len(labels)} choices cannot be enforced, only one of up to {MOST_ORDERED}: "
+            "every order is a text of its own in the grammar. Ask it without +enforced."
+        )
+    return Hole(choices=tuple(", ".join(order) for order in permutations(labels)))
+
+
+def grammar_of(target_format: str, hole: Callable[[str], Hole], *, reasons_first: bool) -> Grammar:
+    """The grammar of replies that look like ``target_format``.
+
+    ``hole`` gives what may be in the place of the answer, by what follows it. Everything before the
+    answer announces it: where the model gives reasons first, that is the opening.
+    """
+    before, after, is_behind, is_reasoned = "", "", False, reasons_first
+    for text, name, *_ in string.Formatter().parse(target_format):
+        if is_behind:
+            after += text
+        else:
+            before += text
+        if name == "rationale":
+            before, is_reasoned = "", True
+        elif name is not None:
+            is_behind = True
+    opening = before.strip() if is_reasoned else ""
+    if not opening:
+        before = before.lstrip()
+        parts = (before, hole(after), after)
+        return Grammar(tuple(part for part in parts if part))
+    gap = before[len(before.rstrip()) :]
+    return Grammar(tuple(part for part in (gap, hole(after), after) if part), opening)

@@ -1,0 +1,142 @@
+"""A grammar in every notation that engines and servers take, and what is in a reply's holes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from lm_eval.errors import ConfigError, FormatError
+from lm_eval.formats.grammar import (
+    NUMBER,
+    Grammar,
+    Hole,
+    checked_grammar,
+    grammar_of,
+    line,
+    one_of,
+    order_of,
+    text_hole,
+)
+
+LETTERS = Hole(choices=("A", "B"))
+
+
+def test_a_label_behind_a_phrase_has_two_phases() -> None:
+    grammar = grammar_of("The best answer is {label}", lambda after: LETTERS, reasons_first=True)
+    assert grammar == Grammar((" ", LETTERS), "The best answer is")
+    assert grammar.regex == " (?:A|B)"
+    assert grammar.texts == (" A", " B")
+    assert grammar.gbnf == 'root ::= " " ("A" | "B")'
+
+
+def test_without_reasons_the_words_before_an_answer_are_fixed() -> None:
+    grammar = grammar_of("It is {label}!", lambda after: LETTERS, reasons_first=False)
+    assert grammar == Grammar(("It is ", LETTERS, "!"))
+    assert grammar.regex == " ?It is (?:A|B)!"
+    assert grammar.answers("It is B!") == (("B", (6, 7)),)
+
+
+def test_a_rationale_in_the_target_is_free_text() -> None:
+    grammar = grammar_of("{rationale}\nSo: {answer}", lambda after: line(), reasons_first=False)
+    assert grammar.opening == "So:"
+
+
+def test_what_follows_the_answer_ends_a_line() -> None:
+    grammar = grammar_of(r"\boxed{{{answer}}}", lambda after: line(after[:1]), reasons_first=True)
+    assert grammar.opening == r"\boxed{"
+    assert grammar.allows("x^2}")
+    assert not grammar.allows("x}^2}")
+    assert grammar.gbnf == r'root ::= ([^ \t\r\n}] [^\r\n}]*) "}"'
+
+
+def test_a_schema_has_a_field_for_each_hole() -> None:
+    labels = Hole(choices=("yes", "no"))
+    grammar = Grammar(('["', labels, '", "', labels, '"]'))
+    assert grammar.schema["properties"] == {"1": labels.schema, "2": labels.schema}
+    assert grammar.schema["required"] == ["1", "2"]
+    assert grammar.from_object('{"1": "no", "2": "yes"}') == '["no", "yes"]'
+    assert grammar.texts is None
+
+
+@pytest.mark.parametrize(
+    "text", ["A", '{"answer": "C"}', '{"answer": "A", "more": 1}', "[]", '{"label": "A"}', ""]
+)
+def test_an_object_that_does_not_fit_the_schema_is_no_answer(text: str) -> None:
+    assert Grammar((LETTERS,)).from_object(text) is None
+
+
+def test_an_object_that_fits_stands_for_a_text() -> None:
+    assert Grammar(("It is ", LETTERS)).from_object('{"answer": "A"}') == "It is A"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_number"),
+    [("0", 1), ("-12.5", 1), ("007", 0), ("1e5", 0), (".5", 0), ("12.", 0), ("", 0)],
+)
+def test_numbers(text: str, is_number: int) -> None:
+    assert Grammar((NUMBER,)).allows(text) == bool(is_number)
+
+
+def test_the_last_opening_counts() -> None:
+    grammar = Grammar((" ", LETTERS), "Answer:")
+    assert grammar.answers("Answer: x. Answer: B") == (("B", (19, 20)),)
+    assert grammar.answers("Answer: B, or so") is None
+    assert grammar.answers("B") is None
+
+
+@pytest.mark.parametrize(
+    ("free", "prompt"),
+    [
+        ("", "Answer:"),
+        ("So it is.", "So it is.\nAnswer:"),
+        ("So it is.\n\n", "So it is.\n\nAnswer:"),
+    ],
+)
+def test_the_opening_comes_behind_free_text_on_a_line_of_its_own(free: str, prompt: str) -> None:
+    assert Grammar((LETTERS,), "Answer:").before_answer(free) == prompt
+
+
+def test_orders_are_texts_up_to_six_choices() -> None:
+    assert order_of("AB").choices == ("A, B", "B, A")
+    with pytest.raises(
+        FormatError, match="order of 7 choices cannot be enforced, only one of up to 6"
+    ):
+        order_of("ABCDEFG")
+
+
+def test_an_empty_choice_cannot_be_enforced() -> None:
+    with pytest.raises(FormatError, match="a choice has no text"):
+        one_of(["a", " "])
+
+
+def test_texts_are_choices_where_there_are_any_unless_declared() -> None:
+    assert text_hole(None, ("a", "b"), "") == Hole(choices=("a", "b"))
+    assert text_hole("line", ("a", "b"), "") == line()
+    assert text_hole(None, (), "") == line()
+    assert text_hole("number", ("a",), "") == NUMBER
+    assert text_hole({"regex": "[xy]"}, (), "") == Hole(pattern="[xy]")
+    with pytest.raises(FormatError, match="grammar is `choices`, and the doc has none"):
+        text_hole("choices", (), "")
+
+
+def test_strings_in_gbnf_are_escaped_as_in_json() -> None:
+    said = Hole(choices=('a "b"\\\n',)).gbnf
+    assert said == "(" + json.dumps('a "b"\\\n') + ")"
+    assert Grammar((Hole(pattern="[ab]+"),)).gbnf is None
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("nummer", "Did you mean 'number'?"),
+        (3, "cannot be 3"),
+        ({"regexp": "a"}, "Expected one of choices, number, line, or {regex: …}"),
+        ({"regex": "("}, "unterminated subpattern"),
+        ({"regex": "(a)"}, r"it may not capture: write \(\?:…\) for \(…\)"),
+        ({"regex": "a*"}, "it allows an empty answer"),
+    ],
+)
+def test_a_wrong_grammar_is_told(value: object, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        checked_grammar(value, "Format 'f'")
