@@ -647,6 +647,8 @@ KEY_TEXT = {
     "test_split": "The split that is asked.",
     "fewshot_split": "The split that few-shot examples are drawn from.",
     "process_docs": "`!function` that gets a split's rows and returns the rows to use.",
+    "unfold": "A variable and the list of its values in a row, each of which makes a doc: see "
+    "[several docs in one row](tasks.md#several-docs-in-one-row).",
     "where": "True for the rows that the task is about, such as `{{ category == 'biology' }}`: see "
     "[rows](tasks.md#rows-of-one-subject).",
     "skip_docs": "Docs that are known to be bad, by reason: see "
@@ -676,8 +678,9 @@ KEY_TEXT = {
     "description": "Text at the start of every prompt, before the examples.",
     "target_delimiter": "Between prompt and answer; a format has its own.",
     "fewshot_delimiter": "Between examples; a format has its own.",
-    "fewshot_config": "`sampler` (`default` or `first_n`), `samples` (fixed examples), `split`, "
-    "`process_docs` and `where`; for the examples only, `doc_to_*`, `gen_prefix` and the delimiters.",
+    "fewshot_config": "`sampler` (`default` or `first_n`), `ids` or `samples` "
+    "([chosen examples](tasks.md#chosen-examples)), `split`, `process_docs` and "
+    "`where`; for the examples only, `doc_to_*`, `gen_prefix` and the delimiters.",
     "num_fewshot": "Examples before each question; `--num_fewshot` overrides it, except 0.",
     "metric_list": "Entries with `metric`: added to the format's metrics where they fit.",
     "normalization": "How scored choice texts are compared for the score: "

@@ -15,6 +15,7 @@ from lm_eval.errors import LmEvalError
 from lm_eval.formats.assemble import Joints, spoken
 from lm_eval.formats.compile import compile_format, format_names, get_format, shortest_yaml
 from lm_eval.formats.items import Item, build_item
+from lm_eval.formats.languages import in_language
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.readers import bind_reader
 from lm_eval.registry import FORMATS, METRICS
@@ -106,9 +107,11 @@ def test_labels_are_read_whatever_the_choices_say(
 @pytest.mark.parametrize("name", READING)
 def test_echo_of_the_prompt_is_no_answer(name: str) -> None:
     """The prompt's own ``[answer]`` and its list of choices are not a model's answer."""
-    fmt = get_format(name)
+    fmt = in_language(get_format(name), None, task="t")
     item = item_for(fmt, "Which one?", ["red", "blue", "green", "white"], 0)
     last_line = fmt.question_turn(item).user.rpartition("\n")[2]
+    if last_line == item.question:  # which is not the format's
+        return
     for is_prefilled in (False, True):
         assert fmt.read(last_line, item, is_prefilled=is_prefilled).value is None
 

@@ -13,6 +13,7 @@ import yaml
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.formats.compile import format_names, get_format
 from lm_eval.requests import LoglikelihoodRequest, PromptOptions, build_requests
+from tests.differential.library.ours import PAIRS, format_of
 
 FOLDER = Path(__file__).parent / "conventions"
 CASES: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "cases.yaml").read_text("utf-8"))
@@ -70,4 +71,5 @@ def test_every_case_has_a_golden_and_no_other() -> None:
 
 def test_every_convention_is_compared() -> None:
     formats = {case["format"] for case in CASES.values() if isinstance(case["format"], str)}
+    formats |= {format_of(name) for name, pair in PAIRS.items() if "differs" not in pair}
     assert {name for name in format_names() if get_format(name).kind == "convention"} <= formats

@@ -7,6 +7,7 @@ What cannot be read is an error that the field reports with the task and the doc
 from __future__ import annotations
 
 import ast
+import hashlib
 import io
 import json
 import re
@@ -217,6 +218,14 @@ def indices(values: Sequence[Any], value: Any) -> list[int]:
     return [place for place, item in enumerate(values) if item == value]
 
 
+# Names of texts
+
+
+def digest(text: str) -> str:
+    """Twelve hexadecimal digits that stand for a text, to name a row that has no id."""
+    return hashlib.sha256(_text(text, "digest").encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
 # What they share
 
 
@@ -245,5 +254,6 @@ TEMPLATE_FILTERS: Mapping[str, Callable[..., Any]] = {
     "from_literal": from_literal,
     "boxed": boxed,
     "indices": indices,
+    "digest": digest,
 }
 """Name in a template → function."""

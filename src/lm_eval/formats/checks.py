@@ -190,7 +190,7 @@ def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> N
     if fmt.rationale_format:
         _check_placeholders(fmt.rationale_format, ("rationale",), f"{where}: rationale_format")
     instruction = changes.get("instruction")
-    if instruction and not instruction[-1].isspace():
+    if instruction and not instruction[-1].isspace() and fmt.show_question:
         warnings.warn(
             f"{where}: instruction {shorten(instruction, 60)} ends without white space and runs "
             "straight into the question. End it with a newline (\\n in double quotes).",

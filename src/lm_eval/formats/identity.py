@@ -69,7 +69,7 @@ TASK_KEYS = (
 NEWER_TASK_KEYS = (
     *("normalization", "target_type", "dataset_revision", "dataset_files"),
     *("primary_metric", "doc_to_context", "where", "skip_docs", "fewshot_match", "language"),
-    *("doc_to_rationale", "shuffle_choices"),
+    *("doc_to_rationale", "shuffle_choices", "unfold"),
 )
 """Keys that count where they are set, so that older fingerprints stay as they are."""
 

@@ -417,6 +417,6 @@ BUILT_IN = (
 for _metric in BUILT_IN:
     _metric = replace(_metric, is_built_in=True)
     HARNESS_METRICS.register(_metric.name, _metric, place=f"{__name__}, metric {_metric.name}")
-for _name in ("em", "em_drop", "f1_drop"):
+for _name in ("em", "em_drop", "f1_drop", "em_loo", "f1_loo", "contains"):
     HARNESS_METRICS.register(_name, f"lm_eval.scoring.overlap:{_name.upper()}_FUNCTION")
 HARNESS_METRICS.register("math_equal", "lm_eval.scoring.mathematics.equal:MATH_EQUAL_FUNCTION")

@@ -297,6 +297,11 @@ for _metric in (
         _probability_mass,
     ),
     Metric(
+        "first_choice",
+        "the first choice is the likeliest, where none is right: a stereotype, say",
+        lambda outcome: float(outcome.picked() == 0),
+    ),
+    Metric(
         "exact_match",
         "the text read is the target, character by character; the reply is only the label",
         _greedy_gold,
@@ -320,7 +325,8 @@ for _metric in (
 ):
     METRICS.register(_metric.name, _metric, place=f"metric {_metric.name}")
 
-for _name in ("f1", "em", "f1_drop", "em_drop"):
+_OF_WORDS = ("f1", "em", "f1_drop", "em_drop", "f1_loo", "em_loo", "contains", "choice_f1")
+for _name in _OF_WORDS:
     METRICS.register(_name, f"lm_eval.scoring.overlap:{_name.upper()}")
 METRICS.register("math_equal", "lm_eval.scoring.mathematics.equal:MATH_EQUAL")
 

@@ -1,4 +1,5 @@
-"""Word overlap of free answers: ``f1`` and ``em`` as in SQuAD, ``f1_drop`` and ``em_drop`` as in DROP.
+"""Word overlap of free answers: ``f1`` and ``em`` as in SQuAD, ``f1_drop`` and ``em_drop`` as in DROP,
+``f1_loo`` and ``em_loo`` as in CoQA, and ``contains``.
 
 Each is one function of golds and an answer; the best gold counts. Under formats the answer is the text
 that was read, and what was not read scores 0; plain tasks of the harness give the filtered reply.
@@ -16,7 +17,7 @@ from typing import Any
 
 from lm_eval.registry import HarnessMetric
 from lm_eval.scoring.functions import TEXT, answer_texts
-from lm_eval.scoring.metrics import Metric, TextOutcome
+from lm_eval.scoring.metrics import ChoiceOutcome, Metric, TextOutcome
 
 Score = Callable[[str, Sequence[str]], float]
 """The score of an answer against all of its golds."""
@@ -56,6 +57,30 @@ def _bag_f1(words: Sequence[str], gold: Sequence[str]) -> float:
         return float(words == gold)
     shared = sum((Counter(words) & Counter(gold)).values())
     return 2 * shared / (len(words) + len(gold))
+
+
+def contains(answer: str, golds: Sequence[str]) -> float:
+    """Whether the words of a gold stand side by side in the answer, in normal form."""
+    words = f" {squad_form(answer)} "
+    return float(any(f" {gold} " in words for gold in _squad_golds(golds) if gold))
+
+
+# CoQA
+
+
+def leave_one_out(score: Score) -> Score:
+    """A score whose golds are left out one at a time, as if each annotator were compared with the rest.
+
+    People are measured so, one against the others; with one gold there is nothing to leave out.
+    """
+
+    def mean_score(answer: str, golds: Sequence[str]) -> float:
+        if len(golds) < 2:
+            return score(answer, golds)
+        rests = ([*golds[:at], *golds[at + 1 :]] for at in range(len(golds)))
+        return sum(score(answer, rest) for rest in rests) / len(golds)
+
+    return mean_score
 
 
 # DROP
@@ -236,4 +261,25 @@ EM_DROP, EM_DROP_FUNCTION = _metric(
 )
 F1_DROP, F1_DROP_FUNCTION = _metric(
     "f1_drop", "words shared with the best gold, span by span, by DROP's rules", drop_f1
+)
+F1_LOO, F1_LOO_FUNCTION = _metric(
+    "f1_loo", "as f1, each gold left out in turn, as in CoQA", leave_one_out(squad_f1)
+)
+EM_LOO, EM_LOO_FUNCTION = _metric(
+    "em_loo", "as em, each gold left out in turn, as in CoQA", leave_one_out(squad_em)
+)
+CONTAINS, CONTAINS_FUNCTION = _metric(
+    "contains", "the text read contains a gold, by SQuAD's rules", contains
+)
+
+
+def _choice_f1(outcome: ChoiceOutcome) -> float:
+    golds, picked = answer_texts(outcome)
+    return squad_f1(picked, golds)
+
+
+CHOICE_F1 = Metric(
+    "choice_f1",
+    "words of the likeliest choice shared with a right one, by SQuAD's rules",
+    _choice_f1,
 )

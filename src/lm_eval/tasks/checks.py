@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.fields import compile_field, shorten
@@ -19,7 +20,7 @@ TEXTS = (
     *("training_split", "validation_split", "test_split", "fewshot_split"),
 )
 FEWSHOT_KEYS = (
-    *("sampler", "samples", "split", "process_docs", "where", "fewshot_indices"),
+    *("sampler", "samples", "ids", "id", "split", "process_docs", "where", "fewshot_indices"),
     *("doc_to_context", "doc_to_text", "doc_to_choice", "doc_to_target", "doc_to_rationale"),
     *("gen_prefix", "target_delimiter", "fewshot_delimiter"),
 )
@@ -48,6 +49,7 @@ def check_values(config: TaskConfig) -> None:
             f"{where}: redact must be true or false, not {shorten(config.redact)}.", key="redact"
         )
     _check_filter(config.where, "where", where)
+    _check_unfolding(config.unfold, where)
     _check_score_by(config.score_by, where)
     _check_checks(config, where)
     for name, least in (("num_fewshot", 0), ("repeats", 1)):
@@ -129,6 +131,24 @@ def _check_filter(spec: Any, key: str, where: str) -> None:
             f"row: `{key}: \"{{{{ category == 'biology' }}}}\"`.",
             key=key,
         )
+
+
+def _check_unfolding(spec: Any, where: str) -> None:
+    """Refuse what does not name one variable and its values."""
+    if spec is None:
+        return
+    if isinstance(spec, Mapping) and len(spec) == 1:
+        ((name, values),) = spec.items()
+        is_name = isinstance(name, str) and name.isidentifier() and name != "doc"
+        if is_name and isinstance(values, str) and values.strip():
+            return
+    from lm_eval.tasks.keys.rows import UNFOLD_EXAMPLE
+
+    raise ConfigError(
+        f"{where}: unfold cannot be {shorten(spec)}. Name one variable and the list of its values in a "
+        f"row: `unfold: {UNFOLD_EXAMPLE}`.",
+        key="unfold",
+    )
 
 
 def _check_target_type(value: Any, where: str) -> None:
@@ -279,11 +299,65 @@ def _check_fewshot_config(settings: Mapping[str, Any], where: str) -> None:
             )
     _check_function("fewshot_config.process_docs", settings.get("process_docs"), where)
     _check_filter(settings.get("where"), "fewshot_config.where", where)
+    _check_example_ids(settings, where)
     split = settings.get("split")
     if split is not None and not isinstance(split, str):
         raise ConfigError(
             f"{where}: fewshot_config.split must be the name of a split, not {shorten(split)}."
         )
+
+
+def _check_example_ids(settings: Mapping[str, Any], where: str) -> None:
+    """Refuse what does not name rows, and what would draw others."""
+    ids = settings.get("ids")
+    if ids is None:
+        if "id" in settings:
+            raise ConfigError(
+                f"{where}: fewshot_config.id says where the ids of rows are, but there are no `ids`.",
+                key="fewshot_config",
+            )
+        return
+    names = ids if isinstance(ids, list) else []
+    if not names or not all(isinstance(n, str | int) and not isinstance(n, bool) for n in names):
+        raise ConfigError(
+            f"{where}: fewshot_config.ids must list rows by id, such as `ids: [q7, q12]`, not "
+            f"{shorten(ids)}.",
+            key="fewshot_config",
+        )
+    if len({str(name) for name in names}) < len(names):
+        raise ConfigError(f"{where}: fewshot_config.ids names a row twice.", key="fewshot_config")
+    for other in ("samples", "sampler"):
+        if settings.get(other) is not None:
+            raise ConfigError(
+                f"{where}: fewshot_config has `ids` and `{other}`. The rows that are named are shown in "
+                "the order of the list; keep one of the two.",
+                key="fewshot_config",
+            )
+
+
+def with_rows_of_files(keys: Mapping[str, Any], source: str | None) -> Mapping[str, Any]:
+    """A task's keys with the rows of the file that ``fewshot_config.samples`` names, if it names one.
+
+    The file is looked for beside ``source``, the file that has the keys.
+    """
+    settings = keys.get("fewshot_config")
+    if not isinstance(settings, Mapping) or not isinstance(settings.get("samples"), str):
+        return keys
+    named = settings["samples"]
+    from lm_eval.data.files import read_file
+    from lm_eval.data.named_splits import type_of
+
+    path = (Path(source).parent if source else Path()) / named
+    where = f"{source}: " if source else ""
+    if not path.is_file():
+        raise ConfigError(
+            f"{where}fewshot_config.samples names {named!r}, and there is no file {path}. Give a file "
+            "of examples, a JSON object in each line, or the examples themselves as a list."
+        )
+    rows = read_file(path, type_of(path), {}).to_list()
+    if not rows:
+        raise ConfigError(f"{where}{path}, which fewshot_config.samples names, has no rows.")
+    return {**keys, "fewshot_config": {**settings, "samples": rows}}
 
 
 def place_within(

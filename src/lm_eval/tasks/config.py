@@ -34,7 +34,7 @@ from lm_eval.formats.templates import (
     generating,
 )
 from lm_eval.registry import TEMPLATES
-from lm_eval.tasks.checks import check_values, place_of, place_within
+from lm_eval.tasks.checks import check_values, place_of, place_within, with_rows_of_files
 from lm_eval.tasks.prompts import FormatPrompts, RawFields
 from lm_eval.tasks.wrappers import unwrapped
 
@@ -75,6 +75,8 @@ class TaskConfig:
     test_split: str | None = None
     fewshot_split: str | None = None
     process_docs: Any = None
+    unfold: Any = None
+    """A variable and the list of its values in a row, each of which makes a doc of its own."""
     where: Any = None
     """True for the rows that the task is about; the others do not belong to it."""
     skip_docs: Any = None
@@ -195,6 +197,7 @@ class TaskConfig:
                     path=path,
                     line=line,
                 )
+        keys = dict(with_rows_of_files(keys, source))
         try:
             config = cls(**keys, checks_format=False)
         except ConfigError as error:

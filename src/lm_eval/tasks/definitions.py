@@ -33,6 +33,7 @@ from lm_eval.errors import (
     nearest_names,
 )
 from lm_eval.registry import TASK_GROUPS, TASKS
+from lm_eval.tasks.checks import with_rows_of_files
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.families import Family
 from lm_eval.tasks.groups import GROUP_KEYS, GroupConfig, LooseGroup, Member
@@ -303,13 +304,11 @@ class Definitions:
             )
         name, format_name = split_selector(member["task"])
         own = {key: value for key, value in member.items() if key not in ("task", "include", "as")}
-        overrides = {**shared, **self._included(member.get("include"), source), **own}
+        included = self._included(member.get("include"), source)
+        overrides = {**shared, **included, **with_rows_of_files(own, source)}
+        asked_as = format_name is not None
         found = self.overridden(
-            name,
-            overrides,
-            source,
-            group=group.group,
-            is_asked_as_format=format_name is not None,
+            name, overrides, source, group=group.group, is_asked_as_format=asked_as
         )
         if "as" in member:
             found = _renamed(found, member["as"], f"{source}: group {group.group!r}")

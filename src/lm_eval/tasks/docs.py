@@ -27,7 +27,15 @@ from lm_eval.errors import (
 )
 from lm_eval.tasks.checks import score_fields
 from lm_eval.tasks.fewshot import PoolRules
-from lm_eval.tasks.keys.rows import KnownBadDocs, RowFilter, cluster_name, instructions, part_name
+from lm_eval.tasks.keys.rows import (
+    KnownBadDocs,
+    RowFilter,
+    Unfolding,
+    cluster_name,
+    instructions,
+    named_examples,
+    part_name,
+)
 from lm_eval.tasks.methods import HarnessMethods
 
 Doc = Mapping[str, Any]
@@ -292,7 +300,7 @@ class TaskDocs(HarnessMethods):
         if split is not None:
             process = settings.get("process_docs", self.config.process_docs)
             where = settings.get("where", self.config.where)
-            return self._processed(split, process, where).to_list()
+            return self._named(self._processed(split, process, where).to_list(), split)
         samples = settings.get("samples")
         if samples is not None:
             with self._located():
@@ -304,8 +312,17 @@ class TaskDocs(HarnessMethods):
             return [dict(doc) for doc in self.training_docs()]
         for fallback in (config.training_split, config.validation_split, config.test_split):
             if fallback is not None:
-                return self._processed(fallback, config.process_docs, config.where).to_list()
+                docs = self._processed(fallback, config.process_docs, config.where).to_list()
+                return self._named(docs, fallback)
         raise DataError(f"Task {self.task_name!r} has no split to draw few-shot examples from.")
+
+    def _named(self, docs: Sequence[Doc], split: str) -> Sequence[Doc]:
+        """The docs that the task names as examples; invented rows have other ids, so all of them."""
+        settings = self.config.fewshot_config or {}
+        if settings.get("ids") is None or self.uses_sample_rows:
+            return docs
+        with self._located():
+            return named_examples(docs, settings["ids"], settings.get("id", "id"), split=split)
 
     def split_names(self, *, with_shots: bool) -> list[str]:
         """The splits that a run reads; that of the few-shot examples only if there may be any."""
@@ -401,6 +418,8 @@ class TaskDocs(HarnessMethods):
             docs = table if process is None else process(table)
             if not isinstance(docs, Table):
                 docs = Table.from_list(mappings(docs, "process_docs"))
+            if self.config.unfold is not None:
+                docs = Table.owning(Unfolding(self.config.unfold).docs(docs.rows, split=split))
             if where is None:
                 return docs
             kept = docs.select(RowFilter(where).kept(docs.rows, split=split))

@@ -404,10 +404,10 @@ class ConfigurableTask(TaskDocs):
             return self._harness_prompts(raw if by_yaml else self._own_fields(raw), gen_prefix)
 
     def _make_sampler(self, count: int) -> Sampler:
-        match = self.config.fewshot_match
+        match, settings = self.config.fewshot_match, self.config.fewshot_config or {}
         with self._located():
             return make_sampler(
-                (self.config.fewshot_config or {}).get("sampler"),
+                "first_n" if settings.get("ids") else settings.get("sampler"),
                 self.fewshot_docs,
                 self.pool_rules,
                 count=count,

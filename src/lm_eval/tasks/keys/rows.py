@@ -1,10 +1,10 @@
-"""What keys of a task say of a row: whether it is asked, which examples suit it, what it belongs to.
+"""What keys of a task say of a row: which docs it makes, which examples suit them, what they belong to.
 
-In: the keys ``where``, ``skip_docs``, ``fewshot_match``, ``cluster``, ``score_by`` and ``checks``, and
-rows. Out: the rows that are kept, the reason why a doc is left out, the value that a doc shares with its
-examples, its cluster and part, and what its reply is checked for. The commonest
-``where``, one column compared with one value, is not run as a template: fifty tasks of one data set look
-at every row of it.
+In: the keys ``unfold``, ``where``, ``skip_docs``, ``fewshot_config.ids``, ``fewshot_match``,
+``cluster``, ``score_by`` and ``checks``, and rows. Out: the docs of a row, the rows that are kept, the
+reason why a doc is left out, the examples that are named, the value that a doc shares with its
+examples, its cluster and part, and what its reply is checked for. The commonest ``where``, one column
+compared with one value, is not run as a template: fifty tasks of one data set look at every row of it.
 """
 
 from __future__ import annotations
@@ -73,6 +73,39 @@ class RowFilter:
         values = [str(value) for value, _ in Counter(str(row[name]) for row in rows).most_common()]
         hint = did_you_mean(str(wanted), values)
         return f"{hint} Its column {name!r} has {listing(values, _SHOWN_VALUES)}."
+
+
+@dataclass(frozen=True)
+class Unfolding:
+    """``unfold``: a variable and the list of its values in a row; each value makes a doc of its own."""
+
+    spec: Mapping[str, Any]
+
+    def docs(self, rows: Iterable[Doc], *, split: str) -> list[dict[str, Any]]:
+        """The docs of all rows in order; each has the columns of its row, and the variable."""
+        ((name, spec),) = self.spec.items()
+        values_of = compile_field(spec)
+        docs: list[dict[str, Any]] = []
+        for at, row in enumerate(rows):
+            where = f"unfold, row {at} of split {split!r}"
+            if name in row:
+                raise DataError(
+                    f"{where}: the rows have a column {name!r} already. Give the variable another name."
+                )
+            try:
+                values = values_of(row)
+            except FieldError as error:
+                raise FieldError(f"{where}: {error}") from None
+            if not isinstance(values, list | tuple):
+                raise FieldError(
+                    f"{where}: {shorten(spec)} gives {shorten(values)}; expected a list, such as "
+                    f"`unfold: {UNFOLD_EXAMPLE}`."
+                )
+            docs += [{**row, name: value} for value in values]
+        return docs
+
+
+UNFOLD_EXAMPLE = '{turn: "{{ range(questions | length) | list }}"}'
 
 
 class KnownBadDocs:
@@ -147,6 +180,35 @@ def places_by_value(pool: Iterable[Doc], value: Callable[[Doc], Any]) -> dict[An
     for at, doc in enumerate(pool):
         places.setdefault(value(doc), []).append(at)
     return places
+
+
+def named_examples(docs: Sequence[Doc], ids: Sequence[Any], spec: Any, *, split: str) -> list[Doc]:
+    """The docs that ``fewshot_config.ids`` names, in its order; ``spec`` gives a doc's id."""
+    value_of = compile_field(spec)
+    by_id: dict[str, list[Doc]] = {str(name): [] for name in ids}
+    seen = []
+    for doc in docs:
+        try:
+            name = str(value_of(doc))
+        except FieldError as error:
+            raise error.located(field="fewshot_config.id") from error.__cause__
+        seen.append(name)
+        if name in by_id:
+            by_id[name].append(doc)
+    for name, found in by_id.items():
+        if not found:
+            raise DataError(
+                f"fewshot_config.ids names {name!r}, and no row of split {split!r} has it in "
+                f"{shorten(spec)}.{did_you_mean(name, seen)} The data set may have changed since; "
+                "correct the list, or take it out to draw examples."
+            )
+        if any(doc != found[0] for doc in found):
+            raise DataError(
+                f"fewshot_config.ids names {name!r}, and {len(found)} different rows of split {split!r} "
+                f"have it in {shorten(spec)}. Tell them apart: "
+                '`fewshot_config: {id: "{{ id }} {{ source }}", ids: […]}`.'
+            )
+    return [by_id[str(name)][0] for name in ids]
 
 
 def instructions(ids: Any, arguments: Any) -> list[tuple[str, dict[str, Any]]]:

@@ -193,6 +193,10 @@ def test_instruction_without_white_space_draws_a_warning() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             compile_format({"type": "mcqa", "instruction": instruction})
+    whole = {"show_question": False, "scored_format": "{{ _choice }}", "instruction": "Answer:"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compile_format({"type": "bare", **whole})  # no question that it could run into
 
 
 def test_compiling_changes_no_argument() -> None:

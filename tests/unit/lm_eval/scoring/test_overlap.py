@@ -13,11 +13,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.formats.items import Spans
+from lm_eval.scoring.metrics import ChoiceOutcome
 from lm_eval.scoring.overlap import (
+    CHOICE_F1,
     best_pairing,
+    contains,
     drop_em,
     drop_f1,
     drop_form,
+    leave_one_out,
     squad_em,
     squad_f1,
     squad_form,
@@ -126,3 +130,58 @@ class TestDrop:
     def test_a_long_list_takes_little_time(self):
         names = ", ".join(f"name{at}" for at in range(3000))
         assert drop_f1(names, [Spans(["name7", "name9"])]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("answer", "golds", "score"),
+    [
+        ("It was the Mercury, I think.", ["Mercury"], 1.0),
+        ("mercurial", ["Mercury"], 0.0),
+        ("Lima or Quito", ["Bogotá", "quito"], 1.0),
+        ("in 1871.", ["1871"], 1.0),
+        ("in 18711", ["1871"], 0.0),
+        ("New  York", ["the New York"], 1.0),
+        ("York", ["New York"], 0.0),
+        ("anything", ["the"], 0.0),
+        ("", ["a b"], 0.0),
+    ],
+)
+def test_contains(answer, golds, score):
+    assert contains(answer, golds) == score
+
+
+@given(TEXTS, st.lists(TEXTS, min_size=1, max_size=4))
+def test_what_is_a_gold_contains_it(answer, golds):
+    if squad_form(answer) and squad_em(answer, golds):
+        assert contains(answer, golds) == 1.0
+
+
+class TestLeaveOneOut:
+    @pytest.mark.parametrize(
+        ("answer", "golds", "em", "f1"),
+        [
+            ("two", ["two"], 1.0, 1.0),
+            ("two", ["two", "2"], 0.5, 0.5),
+            ("two", ["two", "2", "two"], 1.0, 1.0),
+            ("two goats", ["goats", "two goats", "2"], 2 / 3, (1 + 1 + 2 / 3) / 3),
+            ("none", ["two", "2"], 0.0, 0.0),
+        ],
+    )
+    def test_each_gold_in_turn(self, answer, golds, em, f1):
+        assert leave_one_out(squad_em)(answer, golds) == pytest.approx(em)
+        assert leave_one_out(squad_f1)(answer, golds) == pytest.approx(f1)
+
+    @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=4))
+    def test_never_more_than_with_all_golds(self, answer, golds):
+        if all(map(squad_form, golds)):
+            assert leave_one_out(squad_f1)(answer, golds) <= squad_f1(answer, golds) + 1e-12
+
+
+def test_f1_of_the_likeliest_choice():
+    def value(logprobs, gold):
+        texts = ("Ada Riis", "Riis", "Kolm")
+        return CHOICE_F1.value(ChoiceOutcome(logprobs, (False,) * 3, texts, gold))
+
+    assert value((-1.0, -2.0, -3.0), (0,)) == 1.0
+    assert value((-2.0, -1.0, -3.0), (0,)) == pytest.approx(2 / 3)
+    assert value((-2.0, -3.0, -1.0), (0, 1)) == 0.0

@@ -22,10 +22,11 @@ from lm_eval.errors import (
     LmEvalWarning,
     UsageError,
 )
+from lm_eval.formats.identity import task_fingerprint
 from lm_eval.requests import PromptOptions, build_requests
 from lm_eval.requests.options import SkippedDocs, allowed_count
 from lm_eval.tasks.keys.rows import RowFilter
-from lm_eval.tasks.loader import every_format
+from lm_eval.tasks.loader import TaskManager, every_format
 from tests.support.command_line import run_inside
 
 SUBJECTS = ("biology", "physics", "law")
@@ -243,3 +244,196 @@ def test_a_lower_case_letter_among_upper_case_ones_is_one_bad_doc() -> None:
 )
 def test_a_bound_is_a_number_or_a_share(bound: Any, count: int) -> None:
     assert allowed_count(bound, 200, flag="--max_skipped", what="docs") == count
+
+
+# Several docs in one row
+
+DIALOGUES = [
+    {
+        "story": "Ada has a cat.",
+        "questions": ["Who has a cat?", "What has she?"],
+        "answers": ["Ada", "a cat"],
+    },
+    {"story": "Bo is silent.", "questions": [], "answers": []},
+    {"story": "Cy sings.", "questions": ["Who sings?"], "answers": ["Cy"]},
+]
+DIALOGUE_FIELDS: dict[str, Any] = {
+    "unfold": {"turn": "{{ range(questions | length) | list }}"},
+    "doc_to_context": "{{ story }}{% for n in range(turn) %}\n"
+    "{{ questions[n] }} {{ answers[n] }}{% endfor %}",
+    "doc_to_text": "{{ questions[turn] }}",
+    "doc_to_choice": None,
+    "doc_to_target": "{{ answers[turn] }}",
+    "formats": "qa",
+}
+
+
+def test_each_value_of_a_row_is_a_doc() -> None:
+    asked = task(DIALOGUES, **DIALOGUE_FIELDS)
+    assert [(doc["story"], doc["turn"]) for doc in asked.eval_docs] == [
+        ("Ada has a cat.", 0),
+        ("Ada has a cat.", 1),
+        ("Cy sings.", 0),
+    ]
+    (second,) = build_requests(asked, [1], PromptOptions())
+    assert str(second.requests[0].context) == (
+        "Ada has a cat.\nWho has a cat? Ada\nQuestion: What has she?\nAnswer:"
+    )
+    later = task(DIALOGUES, **DIALOGUE_FIELDS, where="{{ turn > 0 }}")
+    assert [doc["turn"] for doc in later.eval_docs] == [1]
+    assert later.rows_total == 3
+    assert task_fingerprint(asked.config) != task_fingerprint(later.config)
+
+
+def test_the_items_of_a_list_are_docs() -> None:
+    asked = task(
+        DIALOGUES,
+        **{
+            **DIALOGUE_FIELDS,
+            "unfold": {"asked": "questions"},
+            "doc_to_context": None,
+            "doc_to_text": "asked",
+            "doc_to_target": "{{ answers[questions.index(asked)] }}",
+        },
+    )
+    assert [doc["asked"] for doc in asked.eval_docs] == [
+        "Who has a cat?",
+        "What has she?",
+        "Who sings?",
+    ]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "questions",
+        {},
+        {"a": "questions", "b": "answers"},
+        {"doc": "questions"},
+        {"a b": "q"},
+        {"a": 3},
+    ],
+)
+def test_unfold_names_one_variable(spec: Any) -> None:
+    with pytest.raises(ConfigError, match="Name one variable and the list of its values"):
+        task(DIALOGUES, **{**DIALOGUE_FIELDS, "unfold": spec})
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            {"turn": "story"},
+            "row 0 of split 'test': 'story' gives 'Ada has a cat.'; expected a list",
+        ),
+        ({"story": "questions"}, "the rows have a column 'story' already"),
+        ({"turn": "question"}, "unfold, row 0 of split 'test'.*did you mean 'questions'"),
+    ],
+)
+def test_what_cannot_be_unfolded(spec: Any, message: str) -> None:
+    asked = task(DIALOGUES, **{**DIALOGUE_FIELDS, "unfold": spec})
+    with pytest.raises((DataError, FieldError), match=f"(?i){message}"):
+        len(asked.eval_docs)
+
+
+# Examples by name
+
+
+def shots_of(asked: ConfigurableTask, count: int, doc: int = 0) -> list[str]:
+    (built,) = build_requests(asked, [doc], PromptOptions(num_fewshot=count))
+    return [block.split("\n")[0] for block in str(built.requests[0].context).split("\n\n")[:-1]]
+
+
+WITH_IDS = [{**row, "id": f"r{n}", "code": n % 5} for n, row in enumerate(ROWS)]
+
+
+def test_examples_are_the_rows_that_are_named_in_their_order() -> None:
+    named = task(WITH_IDS, fewshot_split="dev", fewshot_config={"ids": ["r7", "r3", "r21"]})
+    assert shots_of(named, 2) == ["Question: q7", "Question: q3"]
+    assert shots_of(named, 3, doc=5) == ["Question: q7", "Question: q3", "Question: q21"]
+    with pytest.raises(UsageError, match="num_fewshot is 4, but its few-shot pool holds 3"):
+        shots_of(named, 4)
+    drawn = task(WITH_IDS, fewshot_split="dev")
+    assert task_fingerprint(named.config) != task_fingerprint(drawn.config)
+
+
+def test_an_id_may_be_made_of_columns() -> None:
+    from lm_eval.config.filters import digest
+
+    ids = [digest("q9 1"), digest("q4 0")]
+    by_digest = {"id": "{{ (question ~ ' ' ~ answer) | digest }}", "ids": ids}
+    named = task(ROWS, fewshot_split="dev", fewshot_config=by_digest)
+    assert shots_of(named, 2) == ["Question: q9", "Question: q4"]
+    by_number = task(
+        ROWS, fewshot_split="dev", fewshot_config={"id": "{{ doc['Level No'] }}", "ids": [8, 2]}
+    )
+    assert shots_of(by_number, 2) == ["Question: q8", "Question: q2"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"ids": ["r7", "r99"]}, "no row of split 'dev' has it in 'id'.*did you mean 'r9'"),
+        ({"ids": [3], "id": "code"}, "6 different rows of split 'dev' have it in 'code'"),
+        ({"ids": ["r1"], "id": "name"}, "name"),
+    ],
+)
+def test_examples_that_are_not_there(settings: Any, message: str) -> None:
+    named = task(WITH_IDS, fewshot_split="dev", fewshot_config=settings)
+    with pytest.raises((DataError, FieldError), match=f"(?i){message}"):
+        shots_of(named, 1)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"ids": "r7"}, "must list rows by id"),
+        ({"ids": []}, "must list rows by id"),
+        ({"ids": [True]}, "must list rows by id"),
+        ({"ids": ["a", "a"]}, "names a row twice"),
+        ({"ids": ["a"], "sampler": "first_n"}, "keep one of the two"),
+        ({"ids": ["a"], "samples": [{}]}, "keep one of the two"),
+        ({"id": "name"}, "there are no `ids`"),
+    ],
+)
+def test_wrong_names_of_examples(settings: Any, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        task(WITH_IDS, fewshot_config=settings)
+
+
+def test_examples_of_a_file(tmp_path: Path) -> None:
+    write = lambda name, text: (tmp_path / name).write_text(text, encoding="utf-8")  # noqa: E731
+    write("rows.jsonl", "".join(f"{json.dumps(row)}\n" for row in ROWS))
+    (tmp_path / "more").mkdir()
+    write("more/shots.jsonl", '{"question": "two and two?", "choices": ["x", "y"], "answer": 1}\n')
+    write(
+        "sums.yaml",
+        "task: sums\ndataset_path: rows.jsonl\ntest_split: test\ndoc_to_text: question\n"
+        "doc_to_choice: choices\ndoc_to_target: answer\nformats: mcqa\n"
+        "fewshot_config: {samples: more/shots.jsonl}\n",
+    )
+    write(
+        "more/both.yaml",
+        "group: both\ntask:\n  - {task: sums, as: mine, fewshot_config: {samples: shots.jsonl}}\n",
+    )
+    for name in ("sums.yaml", "more/both.yaml"):
+        tasks = TaskManager(include_path=str(tmp_path)).load([str(tmp_path / name)])["tasks"]
+        (loaded,) = tasks.values()
+        assert shots_of(loaded, 1) == ["Question: two and two?"]
+        with pytest.raises(UsageError, match="holds 1"):
+            shots_of(loaded, 2)
+    before = task_fingerprint(loaded.config)
+    write("more/shots.jsonl", '{"question": "two?", "choices": ["x", "y"], "answer": 1}\n')
+    (again,) = (
+        TaskManager(include_path=str(tmp_path)).load([str(tmp_path / name)])["tasks"].values()
+    )
+    assert task_fingerprint(again.config) != before
+    write("more/shots.json", "[]")
+    write("none.yaml", (tmp_path / "sums.yaml").read_text().replace("shots.jsonl", "shots.json"))
+    with pytest.raises(
+        ConfigError, match=r"shots\.json, which fewshot_config\.samples names, has no"
+    ):
+        TaskManager().load([str(tmp_path / "none.yaml")])
+    (tmp_path / "more" / "shots.jsonl").unlink()
+    with pytest.raises(ConfigError, match="there is no file"):
+        TaskManager().load([str(tmp_path / "sums.yaml")])
