@@ -13,13 +13,14 @@ from typing import Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import UsageError
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM, Capabilities, GenerationOptions, peek
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.creating import CreatingMethods
 from lm_eval.models.hf.engine import EngineOptions, HFEngine, fingerprint, is_usable
 from lm_eval.models.hf.facts import HFFacts
 from lm_eval.models.hf.forward import virtual_tokens
-from lm_eval.models.hf.generation import BatchJob, Endings
+from lm_eval.models.hf.generation import BatchJob, Endings, ending_tokens
 from lm_eval.models.hf.harness import METHODS
 from lm_eval.models.hf.loading import LoadOptions
 from lm_eval.models.hf.options import (
@@ -41,7 +42,8 @@ from lm_eval.models.hf.options import (
     with_gguf_file,
 )
 from lm_eval.models.hf.sources import is_object
-from lm_eval.models.hf.tokens import HFVocabulary, Tokens
+from lm_eval.models.hf.tokens import HFVocabulary, Tokens, tokenizer_json
+from lm_eval.models.local.enforcer import Enforcer
 from lm_eval.models.local.model import LocalLM
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.overrides import is_ours, overridden
@@ -102,6 +104,7 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
     chat_template_args: Mapping[str, Any] = {}
     _tokens: tuple[Any, Tokens] | None = None
     _endings: Endings
+    _held: tuple[Any, Enforcer] | None = None
     _read_length: int | None = None
 
     def __init__(
@@ -189,7 +192,7 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
     @property
     def capabilities(self) -> Capabilities:  # type: ignore[override]  # known only for an instance
         """A program may give the tokenizer a chat template at any time."""
-        return Capabilities(chat_template=self.chat_template is not None)
+        return Capabilities(chat_template=self.chat_template is not None, enforces=True)
 
     @classmethod
     def check_values(cls, model_args: Mapping[str, Any]) -> None:
@@ -364,6 +367,27 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
                 (name, options.extra[name]) for name in PENALTIES if name in options.extra
             ),
         )
+
+    def cannot_hold(self, grammar: Grammar) -> str | None:
+        if called := self._methods_in_place(GenerateRequest.kind):
+            return f"its own {', '.join(called)} generates its replies, and knows no grammar"
+        if grammar.is_two_phase and self.reads_apart:
+            return "an encoder-decoder cannot go on behind the reasons it wrote"
+        return super().cannot_hold(grammar)
+
+    def _enforcer(self) -> Enforcer:
+        ends = sorted(ending_tokens(self.model, self.tokenizer))
+        made_for = (id(self.tokenizer), *ends)
+        if self._held is None or self._held[0] != made_for:
+            self._held = (made_for, Enforcer(tokenizer_json(self.tokenizer, self._name), ends))
+        return self._held[1]
+
+    def _aloud(self, reply: Reply) -> str:
+        mark = self.think_end_token
+        if reply.reasoning is None or mark is None:
+            return str(reply)
+        between = self.tokenizer.decode([mark]) if isinstance(mark, int) else mark
+        return f"{reply.reasoning}{between}\n{reply}"
 
     def _generate(self, jobs: Iterable[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
         engine = self.engine

@@ -13,12 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.forward import find_rope_switch, forget_lengths, virtual_tokens
 from lm_eval.models.hf.shared_prefix import GAP, SharedPrefix, error_behind_a_gap
 from lm_eval.models.hf.tokens import Tokens
+from lm_eval.models.local.enforcer import Constraint
 from lm_eval.models.local.model import Job, batched
 from lm_eval.models.sampling import cut_at_stop
 from lm_eval.requests import Reply
@@ -87,8 +88,10 @@ class GrowingRow:
     finish: Literal["stop", "length"] | None = None
     _visible: list[int] = field(default_factory=list)
     _is_thinking: bool = field(init=False)
+    constraint: Constraint | None = field(init=False)
 
     def __post_init__(self) -> None:
+        self.constraint = self.job.constrain() if self.job.constrain else None
         self._is_thinking = self.endings.think_end is not None
         self._hidden = frozenset(self.endings.special.values())
         longest = max(map(len, self.job.until), default=0)
@@ -104,7 +107,8 @@ class GrowingRow:
         self.ids.append(token)
         if token not in self._hidden:
             self._visible.append(token)
-        if self._is_stopped(token):
+        is_whole = self.constraint is not None and self.constraint.is_complete
+        if is_whole or self._is_stopped(token):
             self.finish = "stop"
         elif len(self.ids) >= self.job.max_gen_toks:
             self.finish = "length"
@@ -134,7 +138,8 @@ class GrowingRow:
     def reply(self) -> Reply:
         """The text, without its reasoning, before the first stop string."""
         reasoning, answer = self._split()
-        return Reply(cut_at_stop(answer, self.job.until), finish=self.finish, reasoning=reasoning)
+        text = self.job.said + cut_at_stop(answer, self.job.until)
+        return Reply(text, finish=self.finish, reasoning=reasoning)
 
     def _split(self) -> tuple[str | None, str]:
         """``(reasoning, answer)``; reasoning is None where it does not end."""
@@ -189,12 +194,26 @@ class BatchGenerator:
     def generate(self, jobs: Iterable[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
         """``(job, reply)`` as batches are complete."""
         for some in batched(jobs, _LOOK_AHEAD):
-            alone = [job for job in some if self._goes_alone(job)]
-            together = [job for job in some if not self._goes_alone(job)]
-            for places in self._prefix.groups([job.prompt for job in together]):
-                yield from self._answered([together[place] for place in places])
-            for job in alone:
-                yield from self._answered([job])
+            yield from self._to_the_end(some)
+
+    def _to_the_end(self, jobs: Sequence[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
+        """Jobs with what goes on behind their replies."""
+        following = []
+        for job, reply in self._grouped(jobs):
+            if job.then is None:
+                yield job, reply
+            else:
+                following.append(cast(BatchJob, job.then(reply)))
+        if following:
+            yield from self._to_the_end(following)
+
+    def _grouped(self, jobs: Sequence[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
+        alone = [job for job in jobs if self._goes_alone(job)]
+        together = [job for job in jobs if not self._goes_alone(job)]
+        for places in self._prefix.groups([job.prompt for job in together]):
+            yield from self._answered([together[place] for place in places])
+        for job in alone:
+            yield from self._answered([job])
 
     def _answered(self, jobs: Sequence[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
         for part in self._unpadded(jobs):
@@ -240,7 +259,7 @@ class BatchGenerator:
             self._model.generate(
                 **inputs,
                 generation_config=self._settings(jobs),
-                logits_processor=[_Choose(rows)] if any(job.sample for job in jobs) else [],
+                logits_processor=[_Choose(rows)] if any(map(_is_chosen, rows)) else [],
                 stopping_criteria=[_Watch(rows)],
             )
         return [(row.job, row.reply()) for row in rows]
@@ -280,16 +299,36 @@ class _Watch(_OfRows):
 
 
 class _Choose(_OfRows):
-    """Leaves each sampled row only the token that its own random stream draws."""
+    """Leaves a sampled row only the token that its own random stream draws, and a row that is held to
+    a grammar only one that the grammar allows."""
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002
         for place, row in enumerate(self._rows):
-            if row.job.sample is None or row.finish is not None:
+            if row.finish is not None or not _is_chosen(row):
                 continue
-            token = row.job.sample(scores[place].double().cpu().numpy())
+            token = self._chosen(row, scores[place])
+            if token is None:
+                row.finish = "stop"
+                continue
             scores[place] = float("-inf")
             scores[place, token] = 0.0
         return scores
+
+    def _chosen(self, row: GrowingRow, scores: Any) -> int | None:
+        """The row's next token; None where its reply ends before it."""
+
+        def logits() -> Any:
+            return scores.double().cpu().numpy()
+
+        if row.constraint is not None:
+            return row.constraint.choose(lambda: int(scores.argmax()), logits, row.job.sample)
+        assert row.job.sample is not None
+        return row.job.sample(logits())
+
+
+def _is_chosen(row: GrowingRow) -> bool:
+    """Whether the row does not take what is likeliest."""
+    return row.job.sample is not None or row.constraint is not None
 
 
 def _tried_length(job: BatchJob) -> int:

@@ -7,6 +7,7 @@ Many texts are encoded at a time, BOS comes once, and each continuation keeps it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any
 
 from jinja2 import TemplateError
@@ -186,6 +187,20 @@ class Tokens:
                 f"{reason}. Try without --system_instruction, with --fewshot_as_multiturn false, "
                 "or without --apply_chat_template."
             ) from error
+
+
+def tokenizer_json(tokenizer: Any, model_name: str) -> str:
+    """A tokenizer as the ``tokenizers`` library writes it; an error where it is not one of its own."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        raise ModelError(
+            f"Replies of {model_name} cannot be enforced: its tokenizer, {type(tokenizer).__name__}, is "
+            "not one of the tokenizers library. Ask without +enforced."
+        )
+    plain = copy(backend)
+    plain.no_padding()
+    plain.no_truncation()
+    return str(plain.to_str())
 
 
 class HFVocabulary(LM):
