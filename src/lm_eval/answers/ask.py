@@ -12,16 +12,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.answers.exchange import (
     Askable,
-    Costs,
     DocSink,
     OpenDoc,
-    RequestFeed,
     SentRequest,
 )
 from lm_eval.config.fields import shorten
@@ -38,7 +36,7 @@ from lm_eval.requests import (
     expected_instead,
 )
 from lm_eval.requests.options import allowed_count
-from lm_eval.requests.values import Usage
+from lm_eval.requests.values import Costs, Usage
 from lm_eval.text.progress import Progress
 
 if TYPE_CHECKING:
@@ -365,6 +363,39 @@ class _Asking:
         return ModelError(
             f"Model backend {type(self._model).__name__} {what}. A backend answers each request once."
         )
+
+
+class RequestFeed:
+    """Requests for the model to read, under the lock.
+
+    A model may treat what goes wrong here as its own failure, so an error ends the stream and is
+    raised by ``check`` in its own words.
+    """
+
+    def __init__(self, requests: Iterator[Request], lock: AbstractContextManager[Any]) -> None:
+        self._requests = requests
+        self._lock = lock
+        self._error: Exception | None = None
+
+    def __iter__(self) -> Iterator[Request]:
+        return self
+
+    def __next__(self) -> Request:
+        with self._lock:
+            if self._error is not None:
+                raise StopIteration
+            try:
+                return next(self._requests)
+            except StopIteration:
+                raise
+            except Exception as error:
+                self._error = error
+                raise StopIteration from None
+
+    def check(self) -> None:
+        """Raise what went wrong while requests were made."""
+        if self._error is not None:
+            raise self._error
 
 
 def allowed_failures(max_failed: str | int, total: int) -> int:

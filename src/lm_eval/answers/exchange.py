@@ -1,16 +1,12 @@
-"""What asking works with: tasks and sinks, docs that wait for answers, requests on their way, costs."""
+"""What asking works with: tasks and sinks, docs that wait for answers, requests on their way."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from lm_eval.models.base import LM
-from lm_eval.requests import DocRequests, Request
-from lm_eval.requests.values import Usage
+from lm_eval.requests import DocRequests
 
 if TYPE_CHECKING:
     from lm_eval.answers.keys import DocKeys
@@ -84,64 +80,3 @@ class SentRequest:
 
     key: bytes | None
     waiting: list[Slot]
-
-
-@dataclass
-class Costs:
-    """What each task costs: counted by the model, timed here."""
-
-    model: LM
-    wall_s: dict[str, float] = field(default_factory=dict)
-    _before: dict[str, Usage] = field(default_factory=dict)
-    _last: float = field(default_factory=time.perf_counter)
-
-    def __post_init__(self) -> None:
-        for task, usage in self.model.usage.items():  # of a run with the same model object
-            self._before[task] = replace(usage)
-
-    def start(self) -> None:
-        self._last = time.perf_counter()
-
-    def answered(self, task: str) -> None:
-        """The time since the last answer belongs to this one's task."""
-        now = time.perf_counter()
-        self.wall_s[task] = self.wall_s.get(task, 0.0) + now - self._last
-        self._last = now
-
-    def of(self, task: str) -> Usage:
-        """What a task has cost in this process so far."""
-        counted = self.model.usage.get(task, Usage()).since(self._before.get(task, Usage()))
-        return replace(counted, wall_s=self.wall_s.get(task, 0.0))
-
-
-class RequestFeed:
-    """Requests for the model to read, under the lock.
-
-    A model may treat what goes wrong here as its own failure, so an error ends the stream and is
-    raised by ``check`` in its own words.
-    """
-
-    def __init__(self, requests: Iterator[Request], lock: AbstractContextManager[Any]) -> None:
-        self._requests = requests
-        self._lock = lock
-        self._error: Exception | None = None
-
-    def __iter__(self) -> Iterator[Request]:
-        return self
-
-    def __next__(self) -> Request:
-        with self._lock:
-            if self._error is not None:
-                raise StopIteration
-            try:
-                return next(self._requests)
-            except StopIteration:
-                raise
-            except Exception as error:
-                self._error = error
-                raise StopIteration from None
-
-    def check(self) -> None:
-        """Raise what went wrong while requests were made."""
-        if self._error is not None:
-            raise self._error

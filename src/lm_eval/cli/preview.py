@@ -13,10 +13,10 @@ from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import locate_key
 from lm_eval.errors import DataError, UsageError
 from lm_eval.formats.assemble import Prompt
+from lm_eval.formats.checks import CONTENT_FREE
 from lm_eval.formats.grammar import Grammar
 from lm_eval.formats.items import Item
 from lm_eval.formats.list_file import add_formats
-from lm_eval.formats.normalisation import CONTENT_FREE
 from lm_eval.models.base import LM
 from lm_eval.models.borders import Border
 from lm_eval.models.loading import load_model

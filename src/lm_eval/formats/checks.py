@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import string
 import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any
 
@@ -25,9 +25,51 @@ from lm_eval.errors import (
 from lm_eval.formats.enforced import check_enforced
 from lm_eval.formats.grammar import checked_grammar
 from lm_eval.formats.items import LABEL_STYLES, label_variables
-from lm_eval.formats.normalisation import NORMALISATIONS
 from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader
+
+# The ways to compare scored choices: by sums, by length, against what is likely anyway
+
+
+@dataclass(frozen=True, slots=True)
+class Normalisation:
+    """One way to compare choices: its name, its metric, and how a table says it."""
+
+    name: str
+    metric: str
+    words: str
+
+
+NORMALISATIONS = {
+    one.name: one
+    for one in (
+        Normalisation("none", "acc", "sum"),
+        Normalisation("character", "acc_norm", "per character"),
+        Normalisation("byte", "acc_bytes", "per byte"),
+        Normalisation("token", "acc_tokens", "per token"),
+        Normalisation("pmi", "acc_mutual_info", "mutual information"),
+        Normalisation("calibrated", "acc_calibrated", "calibrated"),
+    )
+}
+_BY_METRIC = {one.metric: one for one in NORMALISATIONS.values()}
+MUTUAL_INFORMATION = NORMALISATIONS["pmi"].metric
+CALIBRATED = NORMALISATIONS["calibrated"].metric
+CONTENT_FREE = ("N/A", "", "[MASK]")
+"""Replace the question to see what is likely without one; the mean over these counts."""
+
+
+def normalisation_of(metric: str) -> Normalisation | None:
+    """The normalisation behind a metric; None for one that compares nothing."""
+    return _BY_METRIC.get(metric)
+
+
+def leading(metrics: Iterable[str], normalization: str | None) -> tuple[str, ...]:
+    """The metrics with that of the normalisation in front, where it is shown as the score."""
+    if normalization is None:
+        return tuple(metrics)
+    first = NORMALISATIONS[normalization].metric
+    return (first, *(name for name in metrics if name != first))
+
 
 FORMAT_FIELDS = tuple(f.name for f in fields(PromptFormat))
 OUTPUT_TYPES = ("multiple_choice", "generate_until", "loglikelihood")

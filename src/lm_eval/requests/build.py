@@ -19,7 +19,7 @@ from lm_eval.formats.assemble import (
     plain_prompt,
     single_turn_chat,
 )
-from lm_eval.formats.normalisation import CONTENT_FREE
+from lm_eval.formats.checks import CONTENT_FREE
 from lm_eval.requests.options import PromptOptions, SkippedDocs, generation_kwargs, shot_count
 from lm_eval.requests.values import (
     DocRequests,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from operator import sub
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Union
 
 from lm_eval.errors import RequestError
 from lm_eval.formats.assemble import Context, Prompt
@@ -287,6 +288,41 @@ class Usage:
 
 
 _COUNTS = tuple(count.name for count in fields(Usage))
+
+
+class Countable(Protocol):
+    """A model, as far as what it counts goes."""
+
+    @property
+    def usage(self) -> Mapping[str, Usage]: ...
+
+
+@dataclass
+class Costs:
+    """What each task costs: counted by the model, timed here."""
+
+    model: Countable
+    wall_s: dict[str, float] = field(default_factory=dict)
+    _before: dict[str, Usage] = field(default_factory=dict)
+    _last: float = field(default_factory=time.perf_counter)
+
+    def __post_init__(self) -> None:
+        for task, usage in self.model.usage.items():  # of a run with the same model object
+            self._before[task] = replace(usage)
+
+    def start(self) -> None:
+        self._last = time.perf_counter()
+
+    def answered(self, task: str) -> None:
+        """The time since the last answer belongs to this one's task."""
+        now = time.perf_counter()
+        self.wall_s[task] = self.wall_s.get(task, 0.0) + now - self._last
+        self._last = now
+
+    def of(self, task: str) -> Usage:
+        """What a task has cost in this process so far."""
+        counted = self.model.usage.get(task, Usage()).since(self._before.get(task, Usage()))
+        return replace(counted, wall_s=self.wall_s.get(task, 0.0))
 
 
 @dataclass(slots=True)

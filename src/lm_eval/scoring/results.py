@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.formats.normalisation import Normalisation, normalisation_of
+from lm_eval.formats.checks import Normalisation, normalisation_of
 from lm_eval.formats.readers import bind_reader
 from lm_eval.requests.values import Usage
 from lm_eval.scoring.metrics import TextOutcome

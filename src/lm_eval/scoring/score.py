@@ -23,9 +23,8 @@ from lm_eval.errors import (
     did_you_mean,
     listing,
 )
-from lm_eval.formats.checks import OF_ONE_TEXT
+from lm_eval.formats.checks import OF_ONE_TEXT, leading
 from lm_eval.formats.compile import shortest_yaml
-from lm_eval.formats.normalisation import leading
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.registry import HARNESS_METRICS, METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.fields import compile_field, shorten
 from lm_eval.errors import ConfigError, did_you_mean, listing
+from lm_eval.formats.checks import NORMALISATIONS
 from lm_eval.formats.gold import TARGET_TYPES
-from lm_eval.formats.normalisation import NORMALISATIONS
 
 if TYPE_CHECKING:
     from lm_eval.tasks.config import TaskConfig

@@ -17,8 +17,8 @@ from typing import Any
 from lm_eval.config.fields import compile_field, compile_template, is_jinja
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, did_you_mean
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
+from lm_eval.formats.checks import CALIBRATED, MUTUAL_INFORMATION, leading
 from lm_eval.formats.identity import task_fingerprint, with_commit
-from lm_eval.formats.normalisation import CALIBRATED, MUTUAL_INFORMATION, leading
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.docs import Doc, TaskDocs

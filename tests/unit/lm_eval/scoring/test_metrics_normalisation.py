@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.errors import AmbiguousGoldError, LmEvalWarning, ModelError
+from lm_eval.formats.checks import NORMALISATIONS, leading, normalisation_of
 from lm_eval.formats.gold import resolve_gold
-from lm_eval.formats.normalisation import NORMALISATIONS, leading, normalisation_of
 from lm_eval.harness.metrics import NO_GOLD, gold_places, score_multiple_choice
 from lm_eval.registry import HARNESS_METRICS
 from lm_eval.scoring.metrics import METRICS, ChoiceOutcome

@@ -9,8 +9,8 @@ import pytest
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.errors import FormatError, LmEvalWarning
+from lm_eval.formats.jinja import unwrapped
 from lm_eval.tasks.prompts import RawFields
-from lm_eval.tasks.wrappers import unwrapped
 
 DOCS = [
     {"question": f"Which is {n}?", "choices": [f"w{n}", f"x{n}", "y", "z"], "answer": n % 4}
