@@ -123,7 +123,7 @@ def find_format(name: str, own: Mapping[str, PromptFormat], *, task: str) -> Pro
     options = [*own, *format_names(), *TEMPLATES]
     raise UnknownFormatError(
         f"Task {task!r} has no format {name!r}.{did_you_mean(name, options)} Its own formats: "
-        f"{listing(own)}; registered: {listing(options[len(own) :], 40)}. "
+        f"{listing(own)}; registered: {listing(options[len(own) :], 60)}. "
         "List all with `lm-eval ls formats`.",
         name=name,
         nearest=nearest(name, options),
