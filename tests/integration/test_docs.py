@@ -57,7 +57,7 @@ SKIPS = {
     "docs/data.md": ["needs a network"] * 3,
     "docs/formats.md": ["needs the weights"],
     "docs/harness.md": ["needs a library of task files"],
-    "docs/models.md": ["installs packages", "needs the weights"] * 2,
+    "docs/models.md": ["installs packages", "needs the weights"] * 2 + ["needs a cluster"],
     "docs/nuggets.md": ["needs a server"],
     "docs/python-api.md": ["needs the weights"],
     "docs/rereading.md": ["needs a server"],

@@ -47,6 +47,8 @@ def model_identity(
         return {"class": type(model).__name__, **identity, **redefined}
     if backend is None:
         return None
+    # Of a model that others answer for, their backend and arguments.
+    backend, model_args = getattr(model, "answers_as", (backend, model_args))
     masked = list(masked_values(model_args))
     return {
         "backend": backend,

@@ -1,7 +1,7 @@
 """Model backends: each answers requests; none knows about tasks or formats.
 
 Read in this order: http, estimating, borders, overrides, base, chat_template, sampling, dummy,
-loading, api, api_models, openai_completions, local, llama_cpp, gguf, hf, huggingface.
+loading, api, api_models, openai_completions, local, llama_cpp, gguf, hf, huggingface, ray.
 """
 
 from lm_eval.addresses.finder import attributes_of

@@ -15,6 +15,10 @@ from lm_eval.registry import MODELS
 from lm_eval.text.secrets import redacted
 
 EMBEDDED_MODEL = "SmolLM2-135M-Instruct"
+RAY_ARGUMENTS = (
+    *("backend", "replicas", "num_gpus", "num_cpus", "address", "timeout", "backend_args"),
+)
+"""Arguments of ``--model ray`` itself; all others are those of the backend in its replicas."""
 
 
 @contextmanager
@@ -44,8 +48,24 @@ def model_class(name: str | None) -> type[LM]:
     return registered
 
 
-def model_parameters(name: str | None) -> list[str] | None:
+def answering(
+    name: str | None, model_args: Mapping[str, Any]
+) -> tuple[str | None, Mapping[str, Any]]:
+    """The backend that answers and its arguments: behind ``ray``, those of the replicas."""
+    is_behind = name == "ray" and "backend" in model_args
+    return behind_ray(model_args) if is_behind else (name, model_args)
+
+
+def behind_ray(model_args: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The backend in the replicas of ``ray``, and its arguments."""
+    arguments = {key: value for key, value in model_args.items() if key not in RAY_ARGUMENTS}
+    own = model_args.get("backend_args")
+    return str(model_args["backend"]), {**arguments, **(own if isinstance(own, Mapping) else {})}
+
+
+def model_parameters(name: str | None, model_args: Mapping[str, Any]) -> list[str] | None:
     """The arguments a backend takes; None where it takes any."""
+    name, _ = answering(name, model_args)
     parameters = inspect.signature(model_class(name).__init__).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     return None if takes_any else list(parameters)
@@ -69,7 +89,8 @@ def load_model(name: str | None, model_args: Mapping[str, Any], *, for_tokens: b
 
 
 def name_of(backend: str | None, model_args: Mapping[str, Any]) -> str:
-    """What the model is called in file names and results."""
+    """What the model is called in file names and results, with and without Ray alike."""
+    backend, model_args = answering(backend, model_args)
     for key in ("model", "pretrained", "path", "engine"):
         if value := str(_plain(model_args.get(key)) or ""):
             if value.startswith("."):  # a relative path would make a hidden folder of results
@@ -102,8 +123,8 @@ def bystander_note() -> str | None:
         return None
     return (
         f"this is process {rank + 1} of {count}, which does nothing: the first does the whole run. "
-        "Start it once, without torchrun or accelerate launch; device_map=auto spreads a model over "
-        "several GPUs."
+        "Start it once, without torchrun or accelerate launch; --model ray --model_args backend=hf,… "
+        "runs a copy of the model on each GPU, device_map=auto spreads one over several."
     )
 
 

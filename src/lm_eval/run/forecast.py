@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from lm_eval.models.base import LM, Capabilities
-from lm_eval.models.loading import model_class, opened_model
+from lm_eval.models.loading import answering, model_class, opened_model
 from lm_eval.reports.costs import Forecast
 from lm_eval.requests import Request
 from lm_eval.run.groups import check_groups
@@ -65,12 +65,14 @@ def _requests(prepared: Prepared, progress: Progress) -> Iterator[Request]:
 @contextmanager
 def estimator(model: str | LM | None, model_args: Mapping[str, Any]) -> Iterator[LM]:
     """The model where making it is cheap; otherwise something that guesses in its place."""
+    if not isinstance(model, LM):
+        model_class(model).check_args(model_args, name=model or "gguf")
+        model, model_args = answering(model, model_args)  # no cluster is needed to guess
     if isinstance(model, LM) or model_class(model).is_light:
         with opened_model(model, model_args) as made:
             yield made
         return
     backend = model_class(model)
-    backend.check_args(model_args, name=model or "gguf")
     yield _NotLoaded(backend, model_args)
 
 

@@ -271,7 +271,7 @@ def backend_arguments(run: Run) -> dict[str, Any]:
     for name, value in settings.items():
         if value is None or name in model_args:
             continue
-        taken = [] if isinstance(run.model, LM) else model_parameters(run.model)
+        taken = [] if isinstance(run.model, LM) else model_parameters(run.model, model_args)
         if taken is None or name in taken:
             model_args[name] = value
         else:

@@ -18,6 +18,7 @@ from types import NoneType
 from typing import Any, Protocol
 
 from lm_eval.errors import ComparisonError, listing
+from lm_eval.models.loading import answering
 from lm_eval.registry import RUN_READERS
 from lm_eval.reports.items import ItemColumns, columns_of_samples
 from lm_eval.text.files import safe_task_name
@@ -78,14 +79,16 @@ class StoredRun:
 
     @cached_property
     def arguments(self) -> dict[str, str]:
-        """What the model was opened with, as text."""
+        """What the model was opened with, as text; of replicas on Ray, each of them."""
         config = self.results.get("config")
-        arguments = config.get("model_args") if isinstance(config, Mapping) else None
+        config = config if isinstance(config, Mapping) else {}
+        arguments = config.get("model_args")
         if isinstance(arguments, str):
             parts = (part.partition("=") for part in arguments.split(",") if part.strip())
-            return {name.strip(): value.strip() for name, _, value in parts}
+            arguments = {name.strip(): value.strip() for name, _, value in parts}
         if not isinstance(arguments, Mapping):
             return {}
+        _, arguments = answering(config.get("model"), arguments)
         return {str(name): str(value) for name, value in arguments.items()}
 
     @property

@@ -1,0 +1,198 @@
+"""The cluster: found or started, with one message for each way in which that goes wrong."""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+from lm_eval.errors import MissingExtraError, ModelError, UsageError
+
+INSTALL = "pip install 'lm-eval-formats[ray]'"
+KNOCK_S = 5.0
+"""How long the head node has to accept a connection."""
+_TOKEN_ADVICE = (
+    "Ray lets in only who has the cluster's token: put the same one into RAY_AUTH_TOKEN, or into "
+    "~/.ray/auth_token, here and where `ray start` runs, with RAY_AUTH_MODE=token in both places."
+)
+
+
+@dataclass
+class Cluster:
+    """A connection to a Ray cluster. ``close`` ends it if it was made here."""
+
+    ray: Any
+    address: str | None
+    is_ours: bool
+
+    @classmethod
+    def connect(cls, address: str | None) -> Cluster:
+        """The cluster at an address; without one, what is running here, or one for this run alone."""
+        ray = _imported()
+        if ray.is_initialized():
+            return cls(ray, address, is_ours=False)
+        _check_address(address)
+        wanted = address or os.environ.get("RAY_ADDRESS") or None
+        if wanted and ":" in wanted:
+            _knock(wanted)
+        settings: dict[str, Any] = {"address": address} if address else {}
+        with _quiet() as said:
+            try:
+                ray.init(
+                    **settings,
+                    include_dashboard=False if address in (None, "local") else None,
+                    log_to_driver=False,
+                    logging_level=logging.ERROR,
+                    configure_logging=False,
+                )
+            except Exception as error:
+                with suppress(Exception):
+                    ray.shutdown()
+                raise _not_connected(wanted, error, said()) from error
+        return cls(ray, wanted, is_ours=True)
+
+    @property
+    def resources(self) -> Mapping[str, float]:
+        """What all nodes have together."""
+        return dict(self.ray.cluster_resources())
+
+    @property
+    def nodes(self) -> list[Mapping[str, Any]]:
+        """The nodes that are alive."""
+        return [node for node in self.ray.nodes() if node["Alive"]]
+
+    def room(self, needed: Mapping[str, float]) -> int:
+        """How many replicas the cluster is made for: by its GPUs, else one per node; at least one."""
+        counts = [_fitting(node["Resources"], needed) for node in self.nodes]
+        if not needed.get("GPU"):
+            counts = [min(count, 1) for count in counts]
+        return max(1, sum(counts))
+
+    def shown(self) -> str:
+        """What the nodes offer, for messages."""
+        offers = []
+        for node in self.nodes:
+            parts = [
+                f"{node['Resources'].get(name, 0):g} {name}s"
+                for name in ("CPU", "GPU")
+                if node["Resources"].get(name)
+            ]
+            offers.append(f"{node['NodeManagerAddress']}: {', '.join(parts) or 'nothing'}")
+        return "; ".join(offers) or "no node"
+
+    def close(self) -> None:
+        if self.is_ours:
+            self.ray.shutdown()
+
+
+@contextmanager
+def _quiet() -> Iterator[Callable[[], str]]:
+    """Keep what Ray's own threads write on stderr off the screen; gives what they wrote so far."""
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+
+        def said() -> str:
+            file.seek(0)
+            return file.read().decode("utf-8", "replace")
+
+        try:
+            yield said
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def _imported() -> Any:
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            "Model 'ray' needs Ray, which is not installed. Without it, leave --model ray out: one "
+            "process answers, and several servers can share the work (docs/api-models.md).",
+            install=INSTALL,
+        ) from error
+    return ray
+
+
+def _check_address(address: str | None) -> None:
+    if address and address.startswith("ray://"):
+        raise UsageError(
+            f"address={address}: Ray Client (ray://) is not supported, because it loses a run with its "
+            "connection. Start the run on a node of the cluster with address=auto, or give the head "
+            "node's address=HOST:6379."
+        )
+    if address not in (None, "auto", "local"):
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal():
+            raise UsageError(
+                f"address={address} is neither HOST:PORT of the head node, such as 10.0.0.1:6379, nor "
+                "auto (a cluster that runs on this machine), nor local (one for this run alone)."
+            )
+
+
+def _knock(address: str) -> None:
+    """Ask for a connection: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), KNOCK_S).close()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ModelError(
+            f"No Ray cluster answers at {address} ({reason}). Check the address (`ray start --head` "
+            "prints it, the port is 6379 unless set), and that this machine may reach it. Without "
+            "address, a cluster is started on this machine."
+        ) from error
+
+
+def _not_connected(address: str | None, error: Exception, said: str) -> ModelError:
+    """One message for what Ray raised and what its threads said about it."""
+    text = str(error).strip()
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if "ersion mismatch" in text:
+        return ModelError(
+            f"The Ray cluster at {address or 'this machine'} runs another release of Ray or Python "
+            f"than this process: {' '.join(lines)} Install the same `ray=={_version()}` and Python "
+            "on both sides."
+        )
+    if "running Ray instance" in text:
+        return ModelError(
+            "address=auto, but no Ray cluster runs on this machine. Start one with `ray start --head`, "
+            "give address=HOST:PORT, or leave address out to start one for this run alone."
+        )
+    where = f"at {address}" if address else "of this machine"
+    if "uthenticat" in text + said or "InvalidAuthToken" in said:
+        return ModelError(
+            f"The Ray cluster {where} did not let this process in: its token is missing or another. "
+            f"{_TOKEN_ADVICE}"
+        )
+    if isinstance(error, ConnectionError):
+        return ModelError(
+            f"Something answers {where}, but not as the head node of a Ray cluster: "
+            f"{lines[0] if lines else error}. Give the address that `ray start --head` printed."
+        )
+    reason = lines[0] if lines else type(error).__name__
+    return ModelError(
+        f"Ray could not be started: {type(error).__name__}: {reason.rstrip('.')}. `ray status` and the "
+        "logs in /tmp/ray/session_latest/logs say more."
+    )
+
+
+def _version() -> str:
+    from importlib.metadata import version
+
+    return version("ray")
+
+
+def _fitting(offered: Mapping[str, float], needed: Mapping[str, float]) -> int:
+    counts = [int(offered.get(name, 0) // amount) for name, amount in needed.items() if amount > 0]
+    return min(counts, default=1)

@@ -1,0 +1,241 @@
+"""Replicas of any backend on a Ray cluster, found or started, with one store of answers.
+
+Requests, keys, the store and scores stay in this process, the driver. Each replica holds the whole
+backend and only answers, so that a run with Ray and one without resume each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from lm_eval.errors import ModelError, UsageError, listing
+from lm_eval.formats.assemble import Chat, Context
+from lm_eval.models.base import LM, Capabilities, StreamingLM
+from lm_eval.models.loading import RAY_ARGUMENTS, behind_ray, load_model, model_class
+from lm_eval.models.overrides import is_ours
+from lm_eval.models.ray.actor import ReplicaFacts
+from lm_eval.models.ray.cluster import Cluster
+from lm_eval.models.ray.dispatch import Dispatch
+from lm_eval.models.ray.replicas import Needs, ReplicaPool
+from lm_eval.models.sampling import check_each, positive
+from lm_eval.requests import Answered, Request
+from lm_eval.requests.values import Usage
+
+DEFAULT_TIMEOUT_S = 600.0
+_TEXTS_KEPT = 4096
+_positive = partial(positive, model="ray")
+
+
+class RayLM(StreamingLM):
+    """Replicas of a backend. Every argument that is not listed here is the backend's:
+
+    ``backend``       what each replica runs: ``hf``, ``vllm``, ``gguf``, …
+    ``replicas``      how many; by default one per ``num_gpus`` GPUs, or one per node without any
+    ``num_gpus``      GPUs for each; by default 1 if the cluster has any, else 0
+    ``num_cpus``      cores for each, which is also how many threads torch uses on a CPU
+    ``address``       ``HOST:PORT`` of the head node, ``auto`` for a cluster on this machine, ``local``
+                      for one of this run's own; by default what is running here, else ``local``
+    ``timeout``       seconds without any replica after which the run ends, with its answers kept
+    ``backend_args``  arguments of the backend whose names are listed here, as a mapping
+    """
+
+    def __init__(
+        self,
+        backend: str,
+        replicas: int | None = None,
+        num_gpus: float | None = None,
+        num_cpus: float | None = 1,
+        address: str | None = None,
+        timeout: float = DEFAULT_TIMEOUT_S,
+        backend_args: Mapping[str, Any] | None = None,
+        **arguments: Any,
+    ) -> None:
+        self._backend = str(backend)
+        self._arguments = {**arguments, **(backend_args or {})}
+        inner = self._inner_class(self._backend)
+        inner.check_args(self._arguments, name=self._backend)
+        count = _positive("replicas", replicas)
+        timeout = _amount("timeout", timeout) or DEFAULT_TIMEOUT_S
+        gpus, cpus = _amount("num_gpus", num_gpus), _amount("num_cpus", num_cpus) or 0
+        self._cluster = Cluster.connect(None if address is None else str(address))
+        self._pool: ReplicaPool | None = None
+        self._texts: dict[int, tuple[Context, str]] = {}
+        try:
+            if gpus is None:
+                gpus = 1 if self._cluster.resources.get("GPU") else 0
+            needed = {"CPU": cpus, "GPU": gpus}
+            needs = Needs(
+                self._backend,
+                None if is_ours(inner) else inner,
+                self._arguments,
+                needed,
+                timeout,
+            )
+            self._pool = ReplicaPool(self._cluster, needs, count or self._cluster.room(needed))
+            self._facts = self._pool.start()
+        except BaseException:
+            self.close()
+            raise
+        self.capabilities: Capabilities = self._facts.capabilities
+        self.keeps_answers = self._facts.keeps_answers
+        self.max_gen_toks = self._facts.max_gen_toks
+
+    @staticmethod
+    def _inner_class(backend: str) -> type[LM]:
+        inner = model_class(backend)
+        if issubclass(inner, RayLM):
+            raise UsageError(
+                "backend=ray: a replica answers with a model. Give hf, vllm, gguf, …, or a backend of "
+                "your own."
+            )
+        return inner
+
+    # -- arguments ---------------------------------------------------------------------------
+
+    @classmethod
+    def check_args(cls, model_args: Mapping[str, Any], *, name: str) -> None:
+        """As every backend; what is not Ray's is checked by the backend of the replicas."""
+        super().check_args(model_args, name=name)
+        own = model_args.get("backend_args")
+        if own is not None and not isinstance(own, Mapping):
+            raise UsageError(
+                f"Model {name!r}: backend_args is a mapping, not {own!r}. Write it in JSON: "
+                '--model_args \'{"backend": "hf", "backend_args": {"backend": "seq2seq"}, …}\'. Only '
+                f"arguments of the backend that are called {listing(RAY_ARGUMENTS)} need it."
+            )
+        backend, arguments = behind_ray(model_args)
+        cls._inner_class(backend).check_args(arguments, name=backend)
+
+    @classmethod
+    def check_values(cls, model_args: Mapping[str, Any]) -> None:
+        check_each(
+            model_args,
+            {
+                "replicas": partial(_positive, "replicas"),
+                **{name: partial(_amount, name) for name in ("num_gpus", "num_cpus", "timeout")},
+            },
+        )
+
+    @classmethod
+    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        """The backend itself, here: a cluster is not needed for its tokens."""
+        cls.check_args(model_args, name=name)
+        backend, arguments = behind_ray(model_args)
+        return load_model(backend, arguments, for_tokens=True)
+
+    # -- requests ----------------------------------------------------------------------------
+
+    @property
+    def pool(self) -> ReplicaPool:
+        assert self._pool is not None, "made in __init__"
+        return self._pool
+
+    def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
+        return Dispatch(self.pool, requests, self._note_text).answers()
+
+    def _note_text(self, context: Context, text: str) -> None:
+        self._texts[id(context)] = (context, text)
+        while len(self._texts) > _TEXTS_KEPT:
+            del self._texts[next(iter(self._texts))]
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.close()
+        self._cluster.close()
+
+    # -- what the model is -------------------------------------------------------------------
+
+    @property
+    def answers_as(self) -> tuple[str, Mapping[str, Any]]:
+        """The backend and the arguments under which answers are kept."""
+        return self._backend, self._arguments
+
+    def identity(self) -> Mapping[str, Any] | None:
+        """What the model in the replicas says of itself: with and without Ray, answers are equal."""
+        return self._facts.identity
+
+    @property
+    def facts(self) -> ReplicaFacts:
+        """What the model in the replicas is."""
+        return self._facts
+
+    @property
+    def chat_template(self) -> str | None:
+        return self._facts.chat_template
+
+    @property
+    def is_tuned_for_chats(self) -> bool:
+        return self._facts.is_tuned_for_chats
+
+    @property
+    def tokenizer_name(self) -> str:
+        return self._facts.tokenizer_name
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        text = self.pool.render(chat_history, add_generation_prompt)
+        if text is None:
+            raise ModelError(
+                "A chat was to be rendered while no replica was there. The same command goes on from "
+                "the answers that are kept."
+            )
+        return text
+
+    def _render_chat(self, chat: Chat) -> str:
+        known = self._texts.pop(id(chat), None)  # as the replica that answered saw it
+        return known[1] if known is not None else super()._render_chat(chat)
+
+    @property
+    def encoder(self) -> Callable[[str], Sequence[int]] | None:
+        return partial(self.pool.ask, "encoder") if self._facts.can_encode else None
+
+    @property
+    def decoder(self) -> Callable[[Sequence[int]], str] | None:
+        return partial(self.pool.ask, "decoder") if self._facts.can_decode else None
+
+    @property
+    def usage(self) -> Mapping[str, Usage]:
+        return self.pool.usage
+
+    @property
+    def warnings(self) -> list[str]:
+        """What the replicas say, each note once, and how many replicas found no place."""
+        notes: dict[str, list[str]] = {}
+        for handle, said in self.pool.ask_all("warnings"):
+            for note in said:
+                notes.setdefault(note, []).append(f"replica {handle.number} on {handle.address}")
+        shown = [
+            note if len(self.pool.handles) == 1 else f"{note} ({listing(who, limit=4)})"
+            for note, who in notes.items()
+        ]
+        waiting = [handle for handle in self.pool.handles if handle.state == "placing"]
+        if waiting:
+            shown.append(
+                f"{len(waiting)} of {len(self.pool.handles)} replicas found no place in the cluster: "
+                f"{self._cluster.shown()}."
+            )
+        return shown
+
+    def describe(self) -> dict[str, Any]:
+        facts = dict(self.pool.ask("describe"))
+        nodes = sorted({handle.address for handle in self.pool.handles if handle.is_placed})
+        return facts | {
+            "ray": self._cluster.ray.__version__,
+            "ray_replicas": len(self.pool.handles),
+            "ray_nodes": len(nodes),
+            "ray_replicas_lost": self.pool.lost,
+        }
+
+
+def _amount(name: str, value: Any) -> float | None:
+    """A number that is not negative: GPUs and cores may be shared in parts."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
+        raise UsageError(
+            f"Model 'ray': {name} is a number from 0 up, such as 1 or 0.5, not {value!r}."
+        )
+    return float(value)
