@@ -12,6 +12,7 @@ from typing import Any
 
 from lm_eval.errors import ModelError, UsageError, listing
 from lm_eval.formats.assemble import Chat, Context
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM, Capabilities, StreamingLM
 from lm_eval.models.loading import RAY_ARGUMENTS, behind_ray, load_model, model_class
 from lm_eval.models.overrides import is_ours
@@ -187,6 +188,10 @@ class RayLM(StreamingLM):
     def _render_chat(self, chat: Chat) -> str:
         known = self._texts.pop(id(chat), None)  # as the replica that answered saw it
         return known[1] if known is not None else super()._render_chat(chat)
+
+    def cannot_hold(self, grammar: Grammar) -> str | None:
+        reason = super().cannot_hold(grammar) or self.pool.ask("cannot_hold", grammar)
+        return None if reason is None else str(reason)
 
     @property
     def encoder(self) -> Callable[[str], Sequence[int]] | None:

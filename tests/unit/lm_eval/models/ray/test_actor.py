@@ -49,7 +49,7 @@ def requests(count: int, start: int = 0) -> list[tuple[int, Request]]:
 
 
 @pytest.fixture
-def replica(request: pytest.FixtureRequest) -> Replica:
+def replica(request: pytest.FixtureRequest, own_registries: None) -> Replica:
     made = Replica(f"unit-{request.param.__name__}", request.param, ".")
     assert pickle.loads(made.load({})).class_name == request.param.__name__
     return made
