@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 from lm_eval.data.columns import expected_columns
+from lm_eval.errors import DataError
+from lm_eval.requests import PromptOptions, build_requests
 from lm_eval.run.plan import RunOptions
 from lm_eval.run.prepare import load_metrics, prepare
 from lm_eval.tasks.groups import Group
@@ -102,3 +104,41 @@ def test_names_are_those_of_files_or_said() -> None:
     for file in FILES:
         read = manager().read(file.name)
         assert isinstance(read, Group) == (file.kind in ("group", "family"))
+
+
+CHOSEN = {
+    "arc_challenge": ("id", "Mercury_SC_415702", "MCAS_1998_4_3"),
+    "boolq": ("idx", "0", "3"),
+    "hellaswag": ("{{ ind }} {{ source_id }}", "12 wikihow~19", "38 wikihow~62"),
+    "winogrande": ("{{ sentence.strip() | digest }}", "", ""),
+}
+"""Task → where the ids of OLMES's examples are, the first and the last of the five."""
+
+
+@pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.parametrize("suite", ["olmes", "olmes_cloze"])
+def test_examples_of_olmes_are_rows_that_it_names(suite: str, name: str) -> None:
+    loaded = TaskManager(run_code=False).load([suite])["tasks"]
+    (task,) = (each for each in loaded.values() if each.task_name == name)
+    settings = task.config.fewshot_config or {}
+    spec, first, last = CHOSEN[name]
+    assert settings.get("id", "id") == spec
+    assert len(settings["ids"]) == task.config.num_fewshot == 5
+    if first:
+        assert [str(settings["ids"][0]), str(settings["ids"][-1])] == [first, last]
+
+
+def test_chosen_examples_are_shown_in_their_order() -> None:
+    loaded = TaskManager(run_code=False).load(["olmes"])["tasks"]
+    (task,) = (each for each in loaded.values() if each.task_name == "arc_challenge")
+    ids = (task.config.fewshot_config or {})["ids"]
+    choices = {"text": ["yes", "no"], "label": ["A", "B"]}
+    rows = [{"id": one, "question": one, "choices": choices, "answerKey": "A"} for one in ids]
+    others = [{**rows[0], "id": f"x{n}", "question": f"x{n}"} for n in range(5)]
+    task.replace_splits({"train": [*others, *reversed(rows)], "test": others})
+    (built,) = build_requests(task, [2], PromptOptions(num_fewshot=5))
+    blocks = str(built.requests[0].context).split("\n\n")
+    assert [block.split("\n")[0] for block in blocks] == [f"Question: {q}" for q in [*ids, "x2"]]
+    task.replace_splits({"train": others, "test": others})
+    with pytest.raises(DataError, match="names 'Mercury_SC_415702', and no row of split 'train'"):
+        list(build_requests(task, [2], PromptOptions(num_fewshot=5)))

@@ -335,6 +335,15 @@ def _check_example_ids(settings: Mapping[str, Any], where: str) -> None:
             )
 
 
+def with_files_located(keys: Mapping[str, Any], source: str) -> Mapping[str, Any]:
+    """Keys that one file gives to the task of another, with the whole path of its file of examples."""
+    settings = keys.get("fewshot_config")
+    if not isinstance(settings, Mapping) or not isinstance(settings.get("samples"), str):
+        return keys
+    path = Path(source).absolute().parent / settings["samples"]
+    return {**keys, "fewshot_config": {**settings, "samples": str(path)}}
+
+
 def with_rows_of_files(keys: Mapping[str, Any], source: str | None) -> Mapping[str, Any]:
     """A task's keys with the rows of the file that ``fewshot_config.samples`` names, if it names one.
 

@@ -33,7 +33,7 @@ from lm_eval.errors import (
     nearest_names,
 )
 from lm_eval.registry import TASK_GROUPS, TASKS
-from lm_eval.tasks.checks import with_rows_of_files
+from lm_eval.tasks.checks import with_files_located
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.families import Family
 from lm_eval.tasks.groups import GROUP_KEYS, GroupConfig, LooseGroup, Member
@@ -216,8 +216,9 @@ class Definitions:
         """A task or group of a family, with keys replaced."""
         if name not in family.members:
             return self._family_group(family, name, overrides, source)
-        own = {key: value for key, value in family.task_keys(name).items() if _is_of_task(key)}
-        return self.config_of({**own, **overrides, "task": name}, source)
+        keys = family.task_keys(name, overrides).items()
+        own = {key: value for key, value in keys if key in overrides or _is_of_task(key)}
+        return self.config_of({**own, "task": name}, source)
 
     def _family_group(
         self, family: Family, name: str, overrides: Mapping[str, Any], source: str
@@ -305,7 +306,7 @@ class Definitions:
         name, format_name = split_selector(member["task"])
         own = {key: value for key, value in member.items() if key not in ("task", "include", "as")}
         included = self._included(member.get("include"), source)
-        overrides = {**shared, **included, **with_rows_of_files(own, source)}
+        overrides = {**shared, **included, **with_files_located(own, source)}
         asked_as = format_name is not None
         found = self.overridden(
             name, overrides, source, group=group.group, is_asked_as_format=asked_as

@@ -69,10 +69,11 @@ class Family:
         own = {key: value for key, value in data.items() if key not in (*FAMILY_KEYS, "group")}
         return cls(name, members, areas, own)
 
-    def task_keys(self, name: str) -> dict[str, Any]:
-        """The keys of one task, its values filled in."""
+    def task_keys(self, name: str, others: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The keys of one task, ``others`` in place of the file's, its values filled in."""
         values = self.members[name]
-        keys = {key: filled(key, value, values) for key, value in self.keys.items()}
+        stated = {**self.keys, **(others or {})}
+        keys = {key: filled(key, value, values) for key, value in stated.items()}
         if isinstance(keys.get("sample_rows"), str):  # whose rows may name the values too
             keys["sample_rows"] = {"file": keys["sample_rows"], "values": dict(values)}
         return {**keys, "task": name}

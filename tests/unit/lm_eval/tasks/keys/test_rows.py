@@ -437,3 +437,22 @@ def test_examples_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "more" / "shots.jsonl").unlink()
     with pytest.raises(ConfigError, match="there is no file"):
         TaskManager().load([str(tmp_path / "sums.yaml")])
+
+
+def test_a_file_of_examples_for_each_task_of_a_family(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    (tmp_path / "shots").mkdir()
+    for subject in SUBJECTS:
+        shot = {"question": f"on {subject}?", "choices": ["x", "y"], "answer": 0}
+        (tmp_path / "shots" / f"{subject}.jsonl").write_text(f"{json.dumps(shot)}\n")
+    (tmp_path / "exam.yaml").write_text(
+        f"task: exam_{{{{ topic }}}}\neach: {{topic: [{', '.join(SUBJECTS)}]}}\n"
+        "dataset_path: rows.jsonl\nwhere: '{{ subject == topic }}'\ntest_split: test\n"
+        "doc_to_text: question\ndoc_to_choice: choices\ndoc_to_target: answer\nformats: mcqa\n"
+    )
+    (tmp_path / "shots" / "mine.yaml").write_text(
+        "group: mine\ntask:\n  - task: exam\n    fewshot_config: {samples: '{{ topic }}.jsonl'}\n"
+    )
+    tasks = TaskManager(include_path=str(tmp_path)).load(["mine"])["tasks"]
+    for subject, loaded in zip(SUBJECTS, tasks.values(), strict=True):
+        assert shots_of(loaded, 1) == [f"Question: on {subject}?"]
