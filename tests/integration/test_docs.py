@@ -5,7 +5,8 @@ The blocks of a page run in order, in one new folder that has the repository's `
 - ``python`` runs in an interpreter of its own; ``bash`` runs as a script.
 - ``console``: lines that start with ``$ `` are run; the lines below are the output, compared if there
   are any. ``…`` stands for any text, alone on its line for any lines. An output with
-  ``lm-eval: error:``, ``nugget-eval: error:`` (or ``error    ``) wants exit code 1, any other 0.
+  ``lm-eval: error:``, ``nugget-eval: error:`` (or ``error    ``) wants exit code 1, one with
+  a line ``Worse: …`` 3, any other 0.
 - ``yaml`` whose first line is ``# NAME.yaml`` is written to that file and, if it is a task or group,
   validated. After ``<!-- with: NAME.yaml -->`` its keys replace those of that file, for this block only.
 - A block of any language after ``<!-- file: NAME -->`` is written to that file.
@@ -155,7 +156,8 @@ class PageRun:
 
     def _run_command(self, command: str, output: str) -> None:
         fails = "-eval: error:" in output or output.startswith("error    ")
-        printed = self._call(["bash", "-c", command], code=1 if fails else 0)
+        code = 3 if "\nWorse: " in output else 1 if fails else 0
+        printed = self._call(["bash", "-c", command], code=code)
         words = shlex.split(command, comments=True)
         has_model = words[:2] != ["lm-eval", "run"] or {"--model", "-M", "--config"} & set(words)
         if output and has_model:

@@ -191,6 +191,7 @@ _RUN = {
     "'mmlu@mcqa:acc.low>=0.55' (the lower end of its interval) or 'gsm8k@cot:read>=0.95'; the exit code "
     "is 3 where one does not hold",
     "--junit FILE": "write the conditions of --require as a JUnit file",
+    "--summary FILE": "write the scores and conditions as Markdown, for the summary of a pull request",
 }
 _HARNESS = {
     "--cache_requests [true|refresh|delete|false]": "accepted; requests are rebuilt each time, which "

@@ -1,26 +1,31 @@
 """``--require``: what a run has to score, for builds that fail when it does not.
 
 In: conditions such as ``mmlu@mcqa:acc>=0.6``, and the results of a run. Out: a line for each of them, a
-JUnit file where one is asked for, and whether all hold. A condition about something that the run does
-not measure is an error before the model is asked.
+JUnit file and a Markdown summary where they are asked for, and whether all hold. A condition about
+something that the run does not measure is an error before the model is asked.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lm_eval.errors import UsageError, did_you_mean, listing
-from lm_eval.run.plan import Outcome, Prepared
-from lm_eval.scoring.score import task_metrics
-from lm_eval.stats.estimates import Estimate
-from lm_eval.tasks.groups import Group
+from lm_eval.orders.scoring import DEBIASED, OVER_ORDERS
+from lm_eval.text.columns import markdown
 from lm_eval.text.files import write_output
-from lm_eval.text.numbers import number
+from lm_eval.text.numbers import counted, number
 from lm_eval.text.terminal import visible
+
+if TYPE_CHECKING:
+    from lm_eval.run.plan import Outcome, Prepared
+    from lm_eval.stats.estimates import Estimate
+    from lm_eval.tasks.groups import Group
 
 FAILED = 3
 """The exit code of a run whose conditions do not all hold; 1 is an error."""
@@ -86,7 +91,7 @@ def _requirement(text: str) -> Requirement:
         bound = float(found["bound"]) if found else None
     except ValueError:
         bound = None
-    if found is None or bound is None:
+    if found is None or bound is None or not math.isfinite(bound):
         raise UsageError(
             f"--require {text!r} is not a condition. Write TASK:METRIC>=NUMBER, with >=, <=, > or <, "
             f"such as {_EXAMPLE}; acc.low is the lower end of the interval, and read the share of "
@@ -102,28 +107,51 @@ def check_known(
 ) -> None:
     """Refuse a condition about a result or a metric that the run will not have."""
     tasks = {one.task.name: one for one in prepared}
-    names = [*tasks, *(group.name for group in groups)]
+    by_name = {group.name: group for group in groups}
+    names = [*tasks, *by_name]
     for one in wanted:
         if one.name not in names:
             raise UsageError(
                 f"--require {one.text!r}: the run has no result {one.name!r}."
-                f"{did_you_mean(one.name, names)} Results: {listing(names, 10)}."
+                f"{did_you_mean(one.name, names)} Results: {listing(names, 5)}."
             )
-        if one.name in tasks and tasks[one.name].task.format is not None:
-            _check_metric(one, tasks[one.name])
-
-
-def _check_metric(one: Requirement, prepared: Prepared) -> None:
-    fmt = prepared.task.format
-    assert fmt is not None
-    known = [metric.name for metric in task_metrics(prepared.task)]
-    if fmt.reads_text:
-        known.append(READ)
-    if one.metric not in known:
-        raise UsageError(
-            f"--require {one.text!r}: {one.name!r} has no metric {one.metric!r}."
-            f"{did_you_mean(one.metric, known)} Metrics: {listing(known, 20)}."
+        is_task = one.name in tasks
+        permutes = any(each.prompt.permute is not None for each in prepared)
+        known = (
+            _task_metrics(tasks[one.name])
+            if is_task
+            else _group_metrics(by_name[one.name], permutes=permutes)
         )
+        if known is not None and one.metric not in known:
+            raise UsageError(
+                f"--require {one.text!r}: {one.name!r} has no metric {one.metric!r}."
+                f"{did_you_mean(one.metric, known)} Metrics: {listing(known) if known else 'none'}."
+            )
+
+
+def _task_metrics(prepared: Prepared) -> list[str] | None:
+    """What a task will be scored by; None where its own code says so only as it scores."""
+    from lm_eval.run.prepare import metric_names
+
+    known = metric_names(prepared.task)
+    fmt = prepared.task.format
+    if known is None or fmt is None:
+        return known
+    if prepared.prompt.permute is not None:
+        known += [DEBIASED.name, OVER_ORDERS.name]
+    return [*known, READ] if fmt.reads_text else known
+
+
+def _group_metrics(group: Group, *, permutes: bool) -> list[str]:
+    """What a group will be scored by."""
+    from lm_eval.run.groups import ABOVE_CHANCE, COMPANIONS, MEAN
+
+    named = [score.metric for score in group.config.aggregate_metric_list]
+    beside = [name for metric in named for name in COMPANIONS.get(metric, ()) if permutes]
+    suite = [MEAN] if group.config.aggregate is not None else []
+    if suite and group.config.rescale is not None:
+        suite.append(ABOVE_CHANCE)
+    return [*suite, *named, *beside]
 
 
 def checked(wanted: Sequence[Requirement], outcome: Outcome) -> list[CheckedRequirement]:
@@ -144,31 +172,77 @@ def _value(one: Requirement, outcome: Outcome) -> float | None:
     return None
 
 
-def write_junit(path: str, results: Sequence[CheckedRequirement], *, seconds: float) -> Path:
-    """The conditions as the test cases of a JUnit file."""
+@dataclass(frozen=True)
+class GateCase:
+    """One test case of a JUnit file."""
+
+    suite: str
+    name: str
+    failure: str | None = None
+    """Why it failed; None where it did not."""
+
+
+def case_of(one: CheckedRequirement) -> GateCase:
+    """A condition as a test case."""
+    said = f"{one.requirement.metric} is {number(one.value)}"
+    return GateCase(one.requirement.name, one.requirement.text, None if one.holds else said)
+
+
+def write_junit(path: str, cases: Sequence[GateCase], *, seconds: float = 0.0) -> Path:
+    """The test cases as a JUnit file."""
     from xml.etree import ElementTree
 
-    failures = sum(not one.holds for one in results)
+    failures = sum(case.failure is not None for case in cases)
     suite = ElementTree.Element(
         "testsuite",
         name="lm-eval",
-        tests=str(len(results)),
+        tests=str(len(cases)),
         failures=str(failures),
         errors="0",
         time=f"{seconds:.1f}",
     )
-    for one in results:
-        case = ElementTree.SubElement(
-            suite,
-            "testcase",
-            classname=visible(one.requirement.name),
-            name=visible(one.requirement.text),
+    for case in cases:
+        element = ElementTree.SubElement(
+            suite, "testcase", classname=visible(case.suite), name=visible(case.name)
         )
-        if not one.holds:
-            said = f"{one.requirement.metric} is {number(one.value)}"
-            ElementTree.SubElement(case, "failure", message=visible(said))
+        if case.failure is not None:
+            ElementTree.SubElement(element, "failure", message=visible(case.failure))
     ElementTree.indent(suite)
     file = Path(path).expanduser()
     text = ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
     write_output(file, f"{text}\n")
     return file
+
+
+def write_summary(
+    path: str, outcome: Outcome, conditions: Sequence[CheckedRequirement] = ()
+) -> Path:
+    """The scores of a run as Markdown, for the summary of a pull request; conditions come first."""
+    from lm_eval.lab.stored.run import StoredRun
+    from lm_eval.lab.table.layout import TableRequest, make_table
+    from lm_eval.lab.table.targets import render
+
+    lines = [f"### lm-eval: {_heading(conditions)}", ""]
+    if conditions:
+        lines += ["| Condition | Holds | Is |", "| --- | --- | ---: |"]
+        lines += [
+            f"| {markdown(visible(one.requirement.text))} | {'yes' if one.holds else '**no**'} | "
+            f"{number(one.value)} |"
+            for one in conditions
+        ]
+        lines.append("")
+    table, _ = make_table(
+        [StoredRun(outcome.path or Path("run"), outcome.as_dict())], TableRequest()
+    )
+    file = Path(path).expanduser()
+    write_output(file, "\n".join([*lines, render(table, "md")]))
+    return file
+
+
+def _heading(conditions: Sequence[CheckedRequirement]) -> str:
+    if not conditions:
+        return "scores"
+    holding = sum(one.holds for one in conditions)
+    if holding == len(conditions):
+        return "all conditions hold" if len(conditions) > 1 else "the condition holds"
+    return f"{len(conditions) - holding} of {counted(len(conditions), 'condition')} not met"

@@ -87,11 +87,15 @@ def run(args: argparse.Namespace) -> int:
         outcome = evaluator.execute(asked, tasks, groups, on_prepared=show)
         # The files are written by now: a closed pipe must not cost the results.
         _print_outcome(outcome, asked, args)
-    return _gate(outcome, wanted, args) if wanted else 0
+    return _gate(outcome, wanted, args) if wanted or args.summary else 0
 
 
 def _requirements(args: argparse.Namespace) -> list[Requirement]:
     """The conditions of ``--require``; ``--junit`` without any is an error."""
+    if args.summary and args.predict_only:
+        raise UsageError(
+            "--summary needs scores, and --predict_only makes none. Remove one of them."
+        )
     if not args.require:
         if args.junit:
             raise UsageError(
@@ -110,15 +114,18 @@ def _requirements(args: argparse.Namespace) -> list[Requirement]:
 
 def _gate(outcome: Outcome, wanted: Sequence[Requirement], args: argparse.Namespace) -> int:
     """Print which conditions hold; the exit code says whether all of them do."""
-    from lm_eval.cli.gates import FAILED, checked, write_junit
+    from lm_eval.cli.gates import FAILED, case_of, checked, write_junit, write_summary
 
     results = checked(wanted, outcome)
-    print_line("")
+    if results:
+        print_line("")
     for one in results:
         print_line(one.line())
     if args.junit:
         seconds = outcome.info.end_time - outcome.info.start_time
-        print_written(write_junit(args.junit, results, seconds=seconds))
+        print_written(write_junit(args.junit, [case_of(one) for one in results], seconds=seconds))
+    if args.summary:
+        print_written(write_summary(args.summary, outcome, results))
     return 0 if all(one.holds for one in results) else FAILED
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import re
 import tempfile
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +67,8 @@ class ResultWriter:
         with _explained(path):
             if path.suffix == ".json" and not path.is_dir():
                 self.folder = path.parent
-                self.results_path = self.folder / f"{path.stem}_{time}.json"
+                self.results_path = path
+                _check_replaceable(path)
             else:
                 self.folder = path / safe_model_name(self._secrets.hide(model_name))
                 self.results_path = self.folder / f"results_{time}.json"
@@ -229,6 +231,27 @@ def _check_writable(folder: Path) -> None:
     with tempfile.TemporaryFile(dir=folder) as probe:
         probe.write(b" " * 4096)
         probe.flush()
+
+
+_RESULTS_START = re.compile(rb"\s*\{\s*\"results\"\s*:")
+
+
+def is_results_file(path: Path) -> bool:
+    """Whether a file begins as results files do, whatever it is called."""
+    try:
+        with path.open("rb") as file:
+            return _RESULTS_START.match(file.read(64)) is not None
+    except OSError:
+        return False
+
+
+def _check_replaceable(path: Path) -> None:
+    """Refuse to write results over a file that holds something else."""
+    if path.is_file() and path.stat().st_size and not is_results_file(path):
+        raise OutputError(
+            f"{visible(str(path))!r} is there and is not a results file, so it is not replaced. Choose "
+            "another name, or a folder, with --output_path."
+        )
 
 
 @contextmanager

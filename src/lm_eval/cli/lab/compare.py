@@ -5,15 +5,21 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from lm_eval.cli.lab.options import IN_TERMINAL, choice_of
-from lm_eval.errors import ComparisonError, UsageError
+from lm_eval.errors import ComparisonError, UsageError, listing
 from lm_eval.lab.compare.statistics import Options
 from lm_eval.lab.compare.statistics import compare as compared
 from lm_eval.lab.compare.values import ComparisonReport
 from lm_eval.lab.stored.run import open_runs
 from lm_eval.lab.stored.select import chosen
 from lm_eval.text.files import write_output
+from lm_eval.text.numbers import number, p_equals
+
+if TYPE_CHECKING:
+    from lm_eval.cli.gates import GateCase
+    from lm_eval.lab.compare.regression import ResultChange
 
 FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 1_000_000
 WRITTEN = (".json", ".md")
@@ -25,6 +31,8 @@ def compare(args: argparse.Namespace) -> int:
     from lm_eval.text.terminal import console, print_written
 
     _check(args)
+    if args.fail_if_worse is not None:
+        return _gate(args)
     measurements, notes = chosen(open_runs(args.runs), choice_of(args))
     try:
         report = compared(measurements, options_of(args))
@@ -43,6 +51,65 @@ def compare(args: argparse.Namespace) -> int:
     for path in paths:
         print_written(path)
     return 0
+
+
+def _gate(args: argparse.Namespace) -> int:
+    """Print what changed from the first run to the second; code 3 where something is worse."""
+    from lm_eval.cli.gates import FAILED, write_junit
+    from lm_eval.lab.compare.regression import (
+        power_line,
+        regression_markdown,
+        regression_table,
+        regressions,
+        verdict_line,
+    )
+    from lm_eval.text.encode import to_json
+    from lm_eval.text.terminal import Paragraph, console, print_written
+
+    before, after = (open_runs([run]) for run in args.runs)
+    report = regressions(
+        before,
+        after,
+        choice_of(args),
+        level=args.fail_if_worse,
+        method=args.method,
+        intersect=args.intersect,
+        seed=args.seed,
+    )
+    paths = []
+    if args.output_path is not None:
+        path = Path(args.output_path).expanduser()
+        is_json = path.suffix == ".json"
+        written = to_json(report.to_dict(), indent=1) + "\n"
+        write_output(path, written if is_json else regression_markdown(report))
+        paths.append(path)
+    if args.junit:
+        paths.append(write_junit(args.junit, [_case(change) for change in report.changes]))
+    if args.summary:
+        paths.append(Path(args.summary).expanduser())
+        write_output(paths[-1], regression_markdown(report))
+    screen = console()
+    screen.print(regression_table(report))
+    screen.print()
+    screen.print(Paragraph("", verdict_line(report)))
+    for line in filter(None, [power_line(report), *report.notes]):
+        screen.print(Paragraph("", line))
+    for path in paths:
+        print_written(path)
+    return FAILED if report.worse else 0
+
+
+def _case(change: ResultChange) -> GateCase:
+    """A result as a test case: it fails where it is worse."""
+    from lm_eval.cli.gates import GateCase
+    from lm_eval.lab.compare.regression import WORSE
+
+    said = (
+        f"{change.metric} fell from {number(change.before.value)} to {number(change.after.value)}, "
+        f"{p_equals(change.p_adjusted)}"
+    )
+    is_worse = change.verdict == WORSE
+    return GateCase(change.name, f"{change.name} is not worse", said if is_worse else None)
 
 
 def options_of(args: argparse.Namespace) -> Options:
@@ -86,8 +153,41 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError(f"--flips {args.flips}: give the number of docs to list, 1 or more.")
     if args.seed < 0:
         raise UsageError(f"--seed {args.seed} is below zero. Give 0 or more.")
+    _check_gate(args)
     path = args.output_path
     if path is not None and Path(path).suffix not in WRITTEN:
         raise UsageError(
             f"--output_path {path!r}: name a file that ends in .json (everything) or .md (the report)."
         )
+
+
+_OF_REPORTS = ("flips", "plots", "default")
+"""Flags of the whole report, which --fail_if_worse does not print."""
+
+
+def _check_gate(args: argparse.Namespace) -> None:
+    """Refuse what does not go with ``--fail_if_worse``, and its own flags without it."""
+    level = args.fail_if_worse
+    if level is None:
+        for flag in ("junit", "summary"):
+            if getattr(args, flag):
+                raise UsageError(
+                    f"--{flag} writes what --fail_if_worse finds. Add --fail_if_worse; the whole report "
+                    "goes to a file with --output_path report.md."
+                )
+        return
+    if not 0 < level < 1:
+        raise UsageError(
+            f"--fail_if_worse {level:g} is not a level. Give a number between 0 and 1, such as 0.05."
+        )
+    if len(args.runs) != 2:
+        raise UsageError(
+            "--fail_if_worse compares exactly two runs, the one before and the one after: `lm-eval "
+            f"compare OLD NEW --fail_if_worse`. Given: {listing(args.runs, 5)}."
+        )
+    for flag in _OF_REPORTS:
+        if getattr(args, flag) is not None:
+            raise UsageError(
+                f"--{flag} is for the whole report, which --fail_if_worse does not print. Leave one of "
+                "them out."
+            )

@@ -22,6 +22,7 @@ from lm_eval.cli.program import (
 if TYPE_CHECKING:
     from lm_eval.lab.stored.select import Choice
 
+ALPHA_DEFAULT = 0.05
 IN_TERMINAL = "-"
 """The value of ``--plots`` without a folder."""
 
@@ -49,6 +50,10 @@ _COMPARE = {
     "--seed N": "seed of the resampling (default: 1234)",
     **_PLOTS,
     "--output_path -o FILE": "write the comparison to this .json or .md file",
+    "--fail_if_worse [P]": "compare the second run with the first, result by result, and exit with "
+    "code 3 if one is worse at this level (default: 0.05), adjusted for the number of results",
+    "--junit FILE": "with --fail_if_worse: write the results as a JUnit file",
+    "--summary FILE": "with --fail_if_worse: write them as Markdown, for the summary of a pull request",
 }
 _TABLE = {
     **_SELECTION,
@@ -123,6 +128,7 @@ def add_compare(commands: Any) -> None:
             ("lm-eval compare out --default mcqa --flips 5", "each with mcqa; docs that flip"),
             ("lm-eval compare run_a run_b --intersect", "on the items that both runs have"),
             ("lm-eval compare out --output_path out.json", "every number, for programs"),
+            ("lm-eval compare old new --fail_if_worse", "exit code 3 if a score fell"),
         ),
     )
     parser.add_argument(
@@ -139,6 +145,7 @@ def add_compare(commands: Any) -> None:
         resamples=whole(default=10_000),
         seed=whole(default=1234),
         plots={"const": IN_TERMINAL},
+        fail_if_worse=real(const=ALPHA_DEFAULT),
     )
 
 

@@ -236,7 +236,7 @@ def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Al
     first = measurements[0]
     common = set(first.items).intersection(*(one.items for one in measurements[1:]))
     left_out = {_title(one): len(one.items) - len(common) for one in measurements}
-    if any(left_out.values()) and not intersect:
+    if any(len(one.items) > len(common) for one in measurements) and not intersect:
         raise ComparisonError(_different_items(measurements, len(common)))
     kept = tuple(item for item in first.items if item in common)
     if not kept:

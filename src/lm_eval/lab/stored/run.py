@@ -21,6 +21,7 @@ from lm_eval.errors import ComparisonError, listing
 from lm_eval.models.loading import answering
 from lm_eval.registry import RUN_READERS
 from lm_eval.reports.items import ItemColumns, columns_of_samples
+from lm_eval.reports.writer import is_results_file
 from lm_eval.text.files import safe_task_name
 
 STAMP = r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)"
@@ -302,6 +303,12 @@ def is_results_name(name: str) -> bool:
     return bool(_RESULTS_NAME.search(name)) and not name.startswith(_NOT_RESULTS)
 
 
+def _is_unstamped(path: Path) -> bool:
+    """Whether it is a results file of a name that somebody chose: ``--output_path mine.json``."""
+    is_json = path.name.endswith(".json") and not path.name.startswith(_NOT_RESULTS)
+    return is_json and is_results_file(path)
+
+
 def _results_files(folder: Path) -> Iterator[Path]:
     """The results files below a folder; one that cannot be listed is an error."""
 
@@ -310,7 +317,7 @@ def _results_files(folder: Path) -> Iterator[Path]:
 
     for parent, _, names in os.walk(folder, onerror=stop):
         for name in names:
-            if is_results_name(name):
+            if is_results_name(name) or _is_unstamped(Path(parent, name)):
                 yield Path(parent, name)
 
 

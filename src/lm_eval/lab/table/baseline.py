@@ -77,7 +77,7 @@ def against_baseline(
     baseline: Baseline, scores: Sequence[StoredScore], source: ItemSource
 ) -> tuple[dict[int, BaselineTest], list[str]]:
     """Place in ``scores`` → its test, and notes on what could not be compared."""
-    found: dict[int, tuple[Pair, int]] = {}
+    found: dict[int, Pair] = {}
     why_not: dict[str, list[str]] = {}
     for place, score in enumerate(scores):
         base = baseline.counterpart(score)
@@ -87,11 +87,11 @@ def against_baseline(
             found[place] = _paired(source.measurement(base), source.measurement(score))
         except ComparisonError as error:
             why_not.setdefault(str(error), []).append(_title(score))
-    adjusted = holm([pair.p_adjusted for pair, _ in found.values()])
-    remaining = holm([pair.p_remaining for pair, _ in found.values()])
+    adjusted = holm([pair.p_adjusted for pair in found.values()])
+    remaining = holm([pair.p_remaining for pair in found.values()])
     tests = {
-        place: _test(pair, sign, adjusted[at], remaining[at])
-        for at, (place, (pair, sign)) in enumerate(found.items())
+        place: _test(pair, adjusted[at], remaining[at])
+        for at, (place, pair) in enumerate(found.items())
     }
     notes = [
         f"{listing(titles, 5)} {'is' if len(titles) == 1 else 'are'} not compared with "
@@ -105,28 +105,25 @@ def _title(score: StoredScore) -> str:
     return score.name if score.part is None else f"{score.name} ({score.part})"
 
 
-def _paired(base: Measurement, other: Measurement) -> tuple[Pair, int]:
-    """The two as a pair, and 1 where the other one comes first in it, as the better one."""
+def _paired(base: Measurement, other: Measurement) -> Pair:
+    """The two as a pair on the same items."""
     aligned = align([replace(base, condition=_BASE), replace(other, condition=_OTHER)])
     (pair,) = pairs(
         aligned, (_BASE, _OTHER), None, adjust="holm", seed=DEFAULT_SEED, lists_flips=False
     )
-    return pair, 1 if pair.first == _OTHER else -1
+    return pair
 
 
-def _test(pair: Pair, sign: int, p_adjusted: float, p_remaining: float) -> BaselineTest:
-    difference = pair.result.difference
-    ends = (difference.low, difference.high)
-    if sign < 0:
-        ends = tuple(None if end is None else -end for end in reversed(ends))  # type: ignore[assignment]
+def _test(pair: Pair, p_adjusted: float, p_remaining: float) -> BaselineTest:
+    result = pair.result if pair.first == _OTHER else pair.result.reversed()
     return BaselineTest(
-        difference=sign * difference.value,
-        low=ends[0],
-        high=ends[1],
-        p=pair.result.p,
+        difference=result.difference.value,
+        low=result.difference.low,
+        high=result.difference.high,
+        p=result.p,
         p_adjusted=p_adjusted,
         p_remaining=max(p_adjusted, p_remaining),
-        test=pair.result.test,
+        test=result.test,
     )
 
 

@@ -44,7 +44,7 @@ def test_an_output_path_that_is_a_json_file(tmp_path):
     writer = ResultWriter(tmp_path / "deep" / "mine.json", "org/tiny", now=NOW)
     writer.add_sample("demo", sample(0))
     writer.finish({})
-    assert names(tmp_path / "deep") == [f"mine_{TIME}.json", f"samples_demo_{TIME}.jsonl"]
+    assert names(tmp_path / "deep") == ["mine.json", f"samples_demo_{TIME}.jsonl"]
 
 
 def test_samples_are_readable_while_the_run_goes_on(tmp_path):

@@ -1,0 +1,309 @@
+"""``compare A B --fail_if_worse``: has anything become worse from one run to another?
+
+In: the measurements of the run before and of the run after. Out: each result of the first paired with
+the same result of the second, item by item, and whether it is worse at a stated level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from lm_eval.errors import ComparisonError, listing
+from lm_eval.lab.compare.statistics import METHODS
+from lm_eval.lab.stored.measurement import Measurement, align
+from lm_eval.lab.stored.run import StoredRun
+from lm_eval.lab.stored.select import Choice, chosen, groups_in
+from lm_eval.stats.clusters import clustered_estimate
+from lm_eval.stats.estimates import DEFAULT_SEED, Estimate
+from lm_eval.stats.paired import Paired, paired_many
+from lm_eval.text.columns import Cells, Column, FittingTable, markdown
+from lm_eval.text.encode import AsDict
+from lm_eval.text.numbers import counted, interval, number, p_value, percent, signed
+from lm_eval.text.terminal import visible
+
+WORSE, OK = "worse", "ok"
+_BEFORE, _AFTER = "before", "after"
+
+
+@dataclass(frozen=True)
+class ResultChange(AsDict):
+    """One result in two runs: its scores, and their paired difference."""
+
+    name: str
+    """``task@format``, with the number of shots where the runs have several."""
+    metric: str
+    before: Estimate
+    after: Estimate
+    difference: float
+    """After less before."""
+    low: float | None
+    high: float | None
+    p: float
+    p_adjusted: float
+    """For all results, two-sided."""
+    level: float
+    test: str
+    num_items: int
+    detects: float | None
+    """A true difference that 4 of 5 such pairs of runs would find, were it the only result."""
+    higher_is_better: bool
+    share_read: tuple[float, float] | None
+    """Of the replies before and after, those with an answer; None where nothing is read."""
+    left_out: int
+    """Items that only one of the runs has, where common ones were asked for."""
+
+    ALSO = ("verdict",)
+
+    @property
+    def verdict(self) -> str:
+        """``worse`` where the score fell by more than luck explains, else ``ok``."""
+        fell = self.difference < 0 if self.higher_is_better else self.difference > 0
+        return WORSE if fell and self.p_adjusted < self.level else OK
+
+
+@dataclass(frozen=True)
+class RegressionReport(AsDict):
+    """All results of the run before, beside those of the run after."""
+
+    changes: tuple[ResultChange, ...]
+    level: float
+    method: str
+    before: str
+    after: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def worse(self) -> list[ResultChange]:
+        return [change for change in self.changes if change.verdict == WORSE]
+
+
+def regressions(
+    before: Sequence[StoredRun],
+    after: Sequence[StoredRun],
+    choice: Choice,
+    *,
+    level: float,
+    method: str = "holm",
+    intersect: bool = False,
+    seed: int = DEFAULT_SEED,
+) -> RegressionReport:
+    """Every result of ``before`` against the same one of ``after``; an error where one is missing."""
+    old, old_notes = _measured(before, choice)
+    new, new_notes = _measured(after, choice)
+    matched, notes = _matched(old, new)
+    tested = [_tested(one, other, intersect=intersect, seed=seed) for one, other in matched]
+    adjusted = METHODS[method]([each.result.p for each in tested])
+    has_shots = len({(one.task, one.format) for one, _ in matched}) < len(matched)
+    changes = [
+        _change(one, other, tested[at], adjusted[at], level, has_shots=has_shots)
+        for at, (one, other) in enumerate(matched)
+    ]
+    return RegressionReport(
+        tuple(changes),
+        level,
+        method,
+        _names(before),
+        _names(after),
+        tuple(dict.fromkeys([*old_notes, *new_notes, *notes])),
+    )
+
+
+def _names(runs: Sequence[StoredRun]) -> str:
+    return listing([str(run.path) for run in runs], 3)
+
+
+def _measured(runs: Sequence[StoredRun], choice: Choice) -> tuple[list[Measurement], list[str]]:
+    """The groups of a run that have a score for each item, and the tasks outside of them."""
+    named = [name for run in runs for name in run.results.get("groups", {})]
+    wanted = {name for name in named if {name, name.partition("@")[0]} & set(choice.tasks)}
+    measurements, notes = chosen(runs, choice)
+    tasks = [one for one in measurements if not one.members]
+    groups = [
+        group
+        for run in runs
+        for group in groups_in(run.results, [one for one in tasks if one.run == str(run.path)])
+        if not wanted or group.name in wanted
+    ]
+    inside = {(group.run, task) for group in groups for task in group.members}
+    return [*groups, *(one for one in tasks if (one.run, one.task) not in inside)], notes
+
+
+Key = tuple[str, str, int | None, str]
+
+
+def _matched(
+    old: Sequence[Measurement], new: Sequence[Measurement]
+) -> tuple[list[tuple[Measurement, Measurement]], list[str]]:
+    """The pairs of one result before and after, and notes on results that are new."""
+    models = [list(dict.fromkeys(one.model for one in side)) for side in (old, new)]
+    is_one_each = all(len(names) == 1 for names in models)
+
+    def key(one: Measurement) -> Key:
+        return one.task, one.format, one.num_fewshot, "" if is_one_each else one.model
+
+    by_key = {key(one): one for one in new}
+    missing = [one for one in old if key(one) not in by_key]
+    if missing:
+        there = [_title(one, is_one_each) for one in new]
+        raise ComparisonError(
+            "The second run lacks what the first has: "
+            f"{listing([_title(one, is_one_each) for one in missing], 5)}. It has "
+            f"{listing(there, 5)}. Run that too, or choose what both have with --tasks, --formats and "
+            "--models."
+        )
+    known = {key(one) for one in old}
+    added = [_title(one, is_one_each) for one in new if key(one) not in known]
+    notes = [f"New in the second run, so not compared: {listing(added, 5)}."] if added else []
+    matched = [(one, by_key[key(one)]) for one in old]
+    return matched, [*notes, *_changed_prompts(matched)]
+
+
+def _title(one: Measurement, is_one_model: bool) -> str:
+    shots = "" if one.num_fewshot is None else f", {one.num_fewshot}-shot"
+    return f"{one.name}{shots}" + ("" if is_one_model else f" ({one.model})")
+
+
+def _changed_prompts(matched: Iterable[tuple[Measurement, Measurement]]) -> list[str]:
+    """Results whose format or task is another one now: a change may come from there."""
+    changed = [
+        one.name
+        for one, other in matched
+        if (one.facts or {}).get("fingerprints") != (other.facts or {}).get("fingerprints")
+    ]
+    if not changed:
+        return []
+    is_one = len(changed) == 1
+    return [
+        f"The task or format of {listing(changed, 5)} {'is' if is_one else 'are'} not the same in both "
+        "runs, so a change may come from the prompts; `lm-eval diff` says what differs."
+    ]
+
+
+@dataclass(frozen=True)
+class _Tested:
+    """Two measurements on the same items."""
+
+    result: Paired
+    """The second against the first."""
+    scores: tuple[Estimate, Estimate]
+    left_out: int
+
+
+def _tested(one: Measurement, other: Measurement, *, intersect: bool, seed: int) -> _Tested:
+    rows = [replace(one, condition=_BEFORE), replace(other, condition=_AFTER)]
+    aligned = align(rows, intersect=intersect)
+    ((_, _, result),) = paired_many(aligned.scores, aligned.clusters, chosen=[(1, 0)], seed=seed)
+    before, after = (
+        clustered_estimate(scores.tolist(), aligned.clusters) for scores in aligned.scores
+    )
+    return _Tested(result, (before, after), sum(aligned.left_out.values()))
+
+
+def _change(
+    one: Measurement,
+    other: Measurement,
+    tested: _Tested,
+    p_adjusted: float,
+    level: float,
+    *,
+    has_shots: bool,
+) -> ResultChange:
+    result, difference = tested.result, tested.result.difference
+    shots = f", {one.num_fewshot}-shot" if has_shots and one.num_fewshot is not None else ""
+    return ResultChange(
+        name=f"{one.name}{shots}",
+        metric=one.metric,
+        before=tested.scores[0],
+        after=tested.scores[1],
+        difference=difference.value,
+        low=difference.low,
+        high=difference.high,
+        p=result.p,
+        p_adjusted=p_adjusted,
+        level=level,
+        test=result.test,
+        num_items=result.n,
+        detects=result.smallest_detectable,
+        higher_is_better=one.higher_is_better,
+        share_read=_shares(one, other),
+        left_out=tested.left_out,
+    )
+
+
+def _shares(one: Measurement, other: Measurement) -> tuple[float, float] | None:
+    if one.is_read is None or other.is_read is None:
+        return None
+    return float(one.is_read.mean()), float(other.is_read.mean())
+
+
+# As people read it
+
+
+def regression_table(report: RegressionReport) -> FittingTable:
+    """A line for each result: both scores, the difference, p and the verdict."""
+    columns = (
+        Column("name", "Result", wraps=True, stays=True),
+        Column("before", "Before", is_number=True, stays=True),
+        Column("after", "After", is_number=True, stays=True),
+        Column("difference", "Difference", is_number=True, stays=True),
+        Column("p", "p", is_number=True, stays=True),
+        Column("read", "Parsed", is_number=True),
+        Column("verdict", "Verdict", stays=True),
+    )
+    return FittingTable(columns, [[_line(change) for change in report.changes]], ("read",))
+
+
+def _line(change: ResultChange) -> Cells:
+    difference = Estimate(
+        change.difference, None, change.low, change.high, change.num_items, change.test
+    )
+    ends = interval(difference).replace("-", "−")
+    read = change.share_read
+    return Cells(
+        name=visible(change.name),
+        before=number(change.before.value),
+        after=number(change.after.value),
+        difference=f"{signed(change.difference)} {ends}",
+        p=p_value(change.p_adjusted),
+        read="" if read is None else f"{percent(read[0], 1)} → {percent(read[1], 1)}",
+        verdict=change.verdict,
+    )
+
+
+def verdict_line(report: RegressionReport) -> str:
+    """``Worse: 1 of 3 results (paired exact McNemar, two-sided, Holm-adjusted, level 0.05).``"""
+    count = len(report.changes)
+    tests = " or ".join(dict.fromkeys(change.test for change in report.changes))
+    adjusted = f", adjusted for {count} by {report.method.capitalize()}" if count > 1 else ""
+    how = f"paired {tests}, two-sided{adjusted}, level {report.level:g}"
+    worse = report.worse
+    if worse:
+        return f"Worse: {len(worse)} of {counted(count, 'result')} ({how})."
+    return f"Nothing is worse: {counted(count, 'result')} ({how})."
+
+
+def power_line(report: RegressionReport) -> str:
+    """What the items could have shown: a gate that can find nothing is not one."""
+    known = [(change.detects, change) for change in report.changes if change.detects is not None]
+    if not known:
+        return ""
+    most, change = max(known, key=lambda pair: pair[0])
+    return (
+        f"With {counted(change.num_items, 'item')}, a true change of {number(most, 2)} is found in 4 of "
+        "5 cases at the 5 % level; a smaller one may pass."
+    )
+
+
+def regression_markdown(report: RegressionReport) -> str:
+    """The report as Markdown, for the summary of a pull request."""
+    lines = [
+        f"### lm-eval: {markdown(verdict_line(report))}",
+        "",
+        *regression_table(report).markdown(),
+        "",
+        markdown(power_line(report)),
+        "",
+        *(f"> {markdown(visible(note))}\n" for note in report.notes),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
