@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from lm_eval.errors import ComparisonError, LmEvalError, UsageError, did_you_mean, listing
 from lm_eval.lab.stored.measurement import primary_metric
-from lm_eval.lab.stored.run import STAMP, StoredRun, is_results_name, open_runs
+from lm_eval.lab.stored.run import STAMP, StoredRun, is_results, open_runs
 from lm_eval.registry import RUN_READERS
 from lm_eval.reports.items import ItemColumns, columns_of_samples
 from lm_eval.text.encode import text_hash
@@ -242,7 +242,7 @@ class Catalogue:
                 folders.clear()  # what is below belongs to it
                 yield from self._runs_at(folder, problems)
                 continue
-            results = sorted(name for name in names if is_results_name(name))
+            results = sorted(name for name in names if is_results(folder / name))
             for name in results:
                 yield from self._runs_at(folder / name, problems)
             yield from self._unfinished(folder, names, results)
@@ -337,6 +337,6 @@ def folders_with_runs(start: Path) -> list[Path]:
         folder = Path(parent)
         depth = len(folder.relative_to(start).parts)
         folders[:] = [] if depth >= 3 else [n for n in folders if not _is_skipped(parent, n)]
-        if any(is_results_name(name) or _SAMPLES_NAME.match(name) for name in names):
+        if any(is_results(folder / name) or _SAMPLES_NAME.match(name) for name in names):
             found[folder.parent if depth > 1 else folder] = None  # DIR/<model>/results_….json
     return list(found)

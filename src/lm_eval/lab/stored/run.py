@@ -303,10 +303,12 @@ def is_results_name(name: str) -> bool:
     return bool(_RESULTS_NAME.search(name)) and not name.startswith(_NOT_RESULTS)
 
 
-def _is_unstamped(path: Path) -> bool:
-    """Whether it is a results file of a name that somebody chose: ``--output_path mine.json``."""
+def is_results(path: Path) -> bool:
+    """Whether it is a results file: by its name, or by its start where somebody chose the name."""
+    if is_results_name(path.name):
+        return True
     is_json = path.name.endswith(".json") and not path.name.startswith(_NOT_RESULTS)
-    return is_json and is_results_file(path)
+    return is_json and is_results_file(path)  # of ``--output_path mine.json``
 
 
 def _results_files(folder: Path) -> Iterator[Path]:
@@ -317,7 +319,7 @@ def _results_files(folder: Path) -> Iterator[Path]:
 
     for parent, _, names in os.walk(folder, onerror=stop):
         for name in names:
-            if is_results_name(name) or _is_unstamped(Path(parent, name)):
+            if is_results(Path(parent, name)):
                 yield Path(parent, name)
 
 
