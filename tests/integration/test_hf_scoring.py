@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
+from threading import active_count, current_thread, main_thread
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lm_eval.models.hf.engine import TreeScorer
+from lm_eval.models.hf.tree_forward import runs_beside_itself
+from lm_eval.models.hf.tree_scoring import TreeScorer
 from lm_eval.models.local.token_tree import Span
 from tests.support.scored_spans import assert_scores, plain_scores, spans_of
 
@@ -232,3 +234,85 @@ def test_half_precision_is_checked_with_room_for_rounding() -> None:
     tree = scorer(half)
     assert len(list(tree.score(spans))) == len(spans)
     assert tree.fallbacks == 0
+
+
+@pytest.mark.parametrize("kind", TREES)
+@settings(max_examples=15)
+@given(docs=DOCS, lanes=st.integers(2, 4), tokens_at_once=st.sampled_from([8, 24]))
+def test_scores_in_lanes_equal_plain_forwards(
+    kind: str, docs: list[tuple[list[int], list[list[int]]]], lanes: int, tokens_at_once: int
+) -> None:
+    model = make_model(kind, "eager" if "soft" in kind else "sdpa")
+    spans = spans_of(docs)
+    tree = scorer(model, tokens_at_once=tokens_at_once, lanes=lanes)
+    assert_scores(model, list(tree.score(spans)), spans)
+    longest = max(len(span.inputs) for span in spans)
+    evaluated_again = tree.tokens_pushed - tree.tokens_checked - tree.tokens_needed
+    assert 0 <= evaluated_again <= (lanes - 1) * longest
+    assert (tree.fallbacks, tree.notes) == (0, [])
+
+
+def in_lanes(model: Any, spans: list[Span], **options: Any) -> tuple[TreeScorer, list[Span]]:
+    tree = scorer(model, tokens_at_once=32, lanes=3, **options)
+    return tree, list(tree.score(spans))
+
+
+def test_lanes_use_threads_of_their_own_share_the_shots_and_repeat_to_the_bit() -> None:
+    model = make_model("gpt2", "sdpa")
+    threads: set[str] = set()
+    hook = model.register_forward_pre_hook(lambda *_: threads.add(current_thread().name))
+    spans, cores = spans_of(MANY_DOCS), torch.get_num_threads()
+    tree, done = in_lanes(model, spans)
+    hook.remove()
+    assert len(threads) > 2  # the main one, which checks before the others begin, and those
+    assert torch.get_num_threads() == cores
+    assert tree.tokens_pushed - tree.tokens_checked == tree.tokens_needed
+    _, again = in_lanes(model, spans_of(MANY_DOCS))
+    assert {span.place: span.logprob for span in done} == {
+        span.place: span.logprob for span in again
+    }
+
+
+@pytest.mark.parametrize("error", [RuntimeError("not made for this"), MemoryError()])
+def test_a_lane_that_fails_leaves_every_span_scored_once(error: Exception) -> None:
+    model = make_model("gpt2", "sdpa")
+
+    def fail_in_a_lane(_: Any, __: Any, given: Any) -> None:
+        if current_thread() is not main_thread() and int(given["position_ids"].max()) > 20:
+            raise error
+
+    hook = model.register_forward_pre_hook(fail_in_a_lane, with_kwargs=True)
+    spans = spans_of(MANY_DOCS)
+    tree, done = in_lanes(model, spans)
+    hook.remove()
+    assert_scores(model, done, spans)
+    assert tree.fallbacks > 0
+    assert "memory ran out" in tree.notes[0] or "not made for this" in tree.notes[0]
+
+
+def test_closing_early_ends_the_threads() -> None:
+    before = active_count()
+    answers = scorer(make_model("gpt2", "sdpa"), tokens_at_once=8, lanes=2).score(
+        spans_of(MANY_DOCS)
+    )
+    while active_count() == before:
+        next(answers)
+    answers.close()
+    assert active_count() == before
+
+
+def test_lanes_are_only_for_models_that_nothing_changes_while_they_work() -> None:
+    model = make_model("llama, grouped queries", "sdpa")
+    model._forward_pre_hooks.clear()  # of other tests
+    assert runs_beside_itself(model)
+    hook = model.model.layers[0].register_forward_hook(lambda *_: None)
+    assert not runs_beside_itself(model)
+    hook.remove()
+    model.lm_head.forward = model.lm_head.forward
+    assert not runs_beside_itself(model)
+    del model.lm_head.forward
+    rope = {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 10000.0}
+    growing = transformers.LlamaForCausalLM(
+        transformers.LlamaConfig(**_SIZES, rope_parameters=rope)
+    )
+    assert not runs_beside_itself(growing)

@@ -8,12 +8,13 @@ leave out what some models do after it, such as soft-capping.
 
 from __future__ import annotations
 
+import copy
 import functools
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.models.hf.forward import score_rows, takes, virtual_tokens
+from lm_eval.models.hf.forward import find_rope_switch, score_rows, takes, virtual_tokens
 from lm_eval.models.local.token_tree import Chunk, Span
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _ATTENTION_WITH_MASKS = ("sdpa", "eager")
 _FULL, _SLIDING = "full_attention", "sliding_attention"
 _BIASED = ("bloom", "mpt")
 _ROWS_AT_ONCE = 32
+_STATELESS = ("torch.nn.", "transformers.models.", "transformers.activations", "peft.tuners.")
 
 
 def refusal(model: Any) -> str | None:
@@ -58,6 +60,21 @@ def vocabulary_size(model: Any) -> int:
     return int(model.config.get_text_config().vocab_size)
 
 
+def runs_beside_itself(model: Any) -> bool:
+    """Whether several threads may go through the model at once: nothing in it changes with a pass.
+
+    Only what ``torch``, ``transformers`` and ``peft`` bring is known; hooks and methods of a program
+    are not.
+    """
+    return find_rope_switch(model.config) is None and all(
+        type(module).__module__.startswith(_STATELESS)
+        and "forward" not in vars(module)
+        and not module._forward_hooks
+        and not module._forward_pre_hooks
+        for module in model.modules()
+    )
+
+
 class TreeForward:
     """Evaluates the chunks of one tree, in order. ``longest`` is the length of its longest text."""
 
@@ -67,6 +84,15 @@ class TreeForward:
         self._cache = path_cache(longest + tokens_at_once)
         self._windows = _windows(model.config.get_text_config(), longest)
         self._takes_indices = takes(model, "logits_to_keep")
+
+    def fork(self, length: int) -> TreeForward:
+        """Another one for the same tree, which goes on after the first ``length`` kept tokens."""
+        import torch
+
+        other = copy.copy(self)
+        with torch.inference_mode():
+            other._cache = self._cache.fork(length)
+        return other
 
     @property
     def has_windows(self) -> bool:
@@ -231,6 +257,14 @@ def _classes() -> tuple[Any, Any]:
         def cut(self, length: int) -> None:
             self._length = length
 
+        def fork(self, length: int) -> PathLayer:
+            other = PathLayer(self._room)
+            other.lazy_initialization(self.keys, self.values)
+            other.keys[..., :length, :] = self.keys[..., :length, :]
+            other.values[..., :length, :] = self.values[..., :length, :]
+            other.cut(length)
+            return other
+
         def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
             return self._length + query_length, 0
 
@@ -243,6 +277,12 @@ def _classes() -> tuple[Any, Any]:
         get_max_cache_shape = get_max_length  # its name before transformers 5.10
 
     class PathCache(Cache):  # type: ignore[misc]  # transformers is not typed
+        def fork(self, length: int) -> PathCache:
+            """A cache of its own for what follows the first ``length`` tokens."""
+            other = copy.copy(self)
+            other.layers = [layer.fork(length) for layer in self.layers]
+            return other
+
         def keep(self, past: int, kept: int, moved: Sequence[int]) -> None:
             """Of ``past`` kept tokens keep the first ``kept``, then the new ones at ``moved``."""
             import torch

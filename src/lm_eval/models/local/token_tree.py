@@ -71,6 +71,15 @@ class Node:
         """The length of the text that ends here."""
         return self.start + len(self.tokens)
 
+    def path(self) -> list[Node]:
+        """The nodes from the first to this one; not the empty root."""
+        path: list[Node] = []
+        node = self
+        while node.parent is not None:
+            path.append(node)
+            node = node.parent
+        return path[::-1]
+
     def split(self, length: int) -> Node:
         """Give the first ``length`` tokens to a new node, which takes this one's place."""
         upper = Node(self.tokens[:length], self.start, self.parent)
@@ -177,7 +186,7 @@ class TokenTree:
 
         That one branches off after the opening, which is evaluated before all else.
         """
-        path = self._longest_path()
+        path = self._longest.path()
         rank = {id(node): 1 for node in path}
         below = next((at for at, node in enumerate(path) if node.readers), len(path))
         for node in reversed(path[below:]):
@@ -187,23 +196,14 @@ class TokenTree:
                 return rank | {id(min(others, key=lambda other: len(other.children))): 0}
         return rank
 
-    def _longest_path(self) -> list[Node]:
-        """The nodes of the longest text, from the first; not the empty root."""
-        path: list[Node] = []
-        node = self._longest
-        while node.parent is not None:
-            path.append(node)
-            node = node.parent
-        return path[::-1]
-
     def opening(self) -> Node | None:
         """The longest beginning of the longest text at whose tokens nothing is read, if any.
 
         With few-shot examples that all texts have in common, it is these.
         """
-        _note_readers(self)
+        note_readers(self)
         opening: Node | None = None
-        for node in self._longest_path():
+        for node in self._longest.path():
             if node.readers:
                 break
             opening = node
@@ -267,21 +267,22 @@ class Chunk:
         return [index for index, end in enumerate(self.ends()) if end == index + 1]
 
 
-def chunks(tree: TokenTree, limits: Limits, after: Node | None = None) -> Iterator[Chunk]:
-    """The whole tree as pieces of work, in the order in which they must be done.
+def chunks(tree: TokenTree, limits: Limits) -> Iterator[Chunk]:
+    """The whole tree as pieces of work, in the order in which they must be done."""
+    note_readers(tree)
+    return line_of(tree.nodes(), limits)
 
-    ``after`` is the tree's ``opening`` if that is evaluated and kept already.
+
+def line_of(nodes: Iterable[Node], limits: Limits, past: Node | None = None) -> Iterator[Chunk]:
+    """Nodes that know their readers as pieces of work, each after those above it.
+
+    ``past`` is the beginning of all of them that is evaluated and kept already.
     """
-    _note_readers(tree)
-    line = _Queue(limits, past=after.end if after else 0)
-    for node in tree.nodes():
-        if after is not None:  # the nodes on the way to it come first
-            after = None if node is after else after
-            continue
+    line = _Queue(limits, past=past.end if past else 0)
+    for node in nodes:
         line.extend(node)
         while len(line) > limits.tokens:
             yield line.take()
-    line.is_complete = True
     while len(line):
         yield line.take()
 
@@ -307,7 +308,7 @@ def set_aside_empty(spans: Iterable[Span], empty: list[Span]) -> Iterator[Span]:
             empty.append(span)
 
 
-def _note_readers(tree: TokenTree) -> None:
+def note_readers(tree: TokenTree) -> None:
     """Let each node know the spans that read logits at one of its tokens."""
     for node in tree.nodes():
         node.readers.clear()
@@ -328,7 +329,6 @@ class _Queue:
         self._positions: list[int] = []
         self._reads: list[list[tuple[Span, int]]] = []
         self._past = past
-        self.is_complete = False
 
     def __len__(self) -> int:
         return len(self._tokens)
