@@ -7,6 +7,10 @@ the median ratio counts: a busy machine slows both. Printed are, for 32 and 128 
     throughput   requests per second of the engine, relative to the plain client (bound: at least 0.9)
     CPU          CPU seconds per request, relative to the plain client (bound: at most 2)
 
+and for two such servers in one run (8 connections to each, so that the servers are the limit)
+
+    two servers  requests per second, relative to one of them (bound: at least 1.8)
+
 and, for the whole program (``--whole``), a run of ``lm-eval run`` on 2,000 chat docs at 32 connections,
 start-up included, relative to the plain client's time for as many requests (bound: at least 0.5).
 """
@@ -160,12 +164,15 @@ def plain(url: str, sent: Sequence[bytes], connections: int) -> int:
     return asyncio.run(main())
 
 
-def engine(url: str, sent: Sequence[bytes], connections: int) -> int:
+def engine(url: str | Sequence[str], sent: Sequence[bytes], connections: int) -> int:
     import orjson
 
     from lm_eval.models.http.transport import Transport, TransportOptions
 
-    transport = Transport(TransportOptions(num_concurrent=connections))
+    transport = Transport(
+        TransportOptions(num_concurrent=connections),
+        servers=1 if isinstance(url, str) else len(url),
+    )
 
     def decode(body: bytes) -> Any:
         return orjson.loads(body)["choices"][0]["message"]
@@ -178,10 +185,12 @@ def engine(url: str, sent: Sequence[bytes], connections: int) -> int:
     return len(answers)
 
 
-Client = Callable[[str, Sequence[bytes], int], int]
+Client = Callable[[Any, Sequence[bytes], int], int]
 
 
-def measure(client: Client, url: str, sent: Sequence[bytes], connections: int) -> Cost:
+def measure(
+    client: Client, url: str | Sequence[str], sent: Sequence[bytes], connections: int
+) -> Cost:
     wall_s, cpu_s = time.perf_counter(), time.process_time()
     answers = client(url, sent, connections)
     cost = Cost(time.perf_counter() - wall_s, time.process_time() - cpu_s)
@@ -210,6 +219,18 @@ def compare(url: str, connections: int, count: int, turns: int) -> None:
         f"{'':4}microseconds: engine {ours.cpu_s / count * 1e6:,.0f}, "
         f"plain {theirs.cpu_s / count * 1e6:,.0f}"
     )
+
+
+def several(urls: Sequence[str], connections: int, count: int, turns: int) -> None:
+    """Two servers beside one of them: each waits before it answers, so that the work can be halved."""
+    sent = bodies(count)
+    ratios = []
+    for _ in range(turns):
+        one = measure(engine, urls[0], sent, connections)
+        both = measure(engine, urls, sent, connections)
+        ratios.append(one.wall_s / both.wall_s)
+    ratio = statistics.median(ratios)
+    row(f"two servers, {connections} connections to each", ratio, "≥ 1.8", ratio >= 1.8)
 
 
 # -- the whole program ---------------------------------------------------------------------------
@@ -278,9 +299,10 @@ def main() -> None:
     parser.add_argument("--turns", type=int, default=5, help="pairs of turns")
     parser.add_argument("--whole", action="store_true", help="also the whole program")
     args = parser.parse_args()
-    with server() as url:
+    with server() as url, server() as other:
         for connections in (32, 128):
             compare(url, connections, args.count, args.turns)
+        several((url, other), 8, args.count // 2, args.turns)
         if args.whole:
             whole(url, 2000, 32, args.turns)
 

@@ -22,7 +22,8 @@ _EXAMPLES = {
 def parse_pairs(
     values: Sequence[str] | str | Mapping[str, Any] | None, *, flag: str
 ) -> dict[str, Any]:
-    """``k=v,k=v`` (or one JSON object) as a dict; commas inside brackets and quotes do not split.
+    """``k=v,k=v`` (or one JSON object) as a dict; commas inside brackets and quotes, and before another
+    address (``base_url=http://a,http://b``), do not split.
 
     An error where a name is given twice.
     """
@@ -100,7 +101,13 @@ def _top_level_pieces(text: str) -> list[str]:
             pieces.append(text[start:at])
             start = at + 1
     pieces.append(text[start:])
-    return [piece for piece in pieces if piece.strip()]
+    joined: list[str] = []
+    for piece in filter(str.strip, pieces):
+        if joined and piece.lstrip().startswith(("http://", "https://")):
+            joined[-1] += f",{piece}"
+        else:
+            joined.append(piece)
+    return joined
 
 
 _SEED_NAMES = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")

@@ -21,6 +21,7 @@ from lm_eval.models.api.probe import probe
 from lm_eval.models.api.replies import NextTokens, tokens_used
 from lm_eval.models.api.scoring import Ability, SpanGroup
 from lm_eval.models.api.sending import decoded, encoded
+from lm_eval.models.api.servers import ServerCheck
 from lm_eval.models.api.tokens import ServerFacts
 from lm_eval.models.base import LM, Capabilities, EncodedPair, ExtensibleLM, TemplateLM, peek
 from lm_eval.models.overrides import overridden
@@ -51,12 +52,14 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     """Base of models behind a server. Arguments, all by name:
 
     ``model``, ``pretrained``      the model's name there; ``model`` counts if both are given
-    ``base_url``                   the full address of the endpoint, path included
+    ``base_url``                   the full address of the endpoint, path included; several, as a list
+                                   or with commas between them, are servers of one model that share
+                                   the work
     ``tokenizer``                  a folder or a repository of the hub; by default the model's name
     ``tokenizer_backend``          ``huggingface``, ``tiktoken``, ``remote`` (the server's own),
                                    ``auto`` (remote where the server has one, else huggingface), None
     ``tokenized_requests``         whether prompts are sent as token ids; else as text
-    ``num_concurrent``             requests in flight, or ``auto``
+    ``num_concurrent``             requests in flight, or ``auto``; for each of several servers
     ``batch_size``                 prompts in one request
     ``timeout``, ``max_retries``   seconds for one attempt, and how many more there may be
     ``max_length``                 prompt and answer together, in tokens
@@ -92,7 +95,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         self,
         model: str | None = None,
         pretrained: str | None = None,
-        base_url: str | None = None,
+        base_url: str | Sequence[str] | None = None,
         tokenizer: str | None = None,
         tokenizer_backend: str | None = "huggingface",
         truncate: bool = False,
@@ -118,7 +121,10 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     ) -> None:
         who = type(self).__name__
         self._served_model = self._model_name(model, pretrained)
-        self.base_url = settings.check_address(who, base_url, f"http://HOST:PORT{self.endpoint}")
+        self.base_url, *others = settings.check_addresses(
+            who, base_url, f"http://HOST:PORT{self.endpoint}"
+        )
+        self._other_addresses = tuple(others)
         backend = settings.backend_name(who, tokenizer_backend, BACKENDS)
         if backend == "auto" and tokenizer is not None:
             backend = "huggingface"
@@ -162,6 +168,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         self._calls = ServerCaller(self)
         self._ability: Ability | None = None
         self._notes: dict[str, str] = {}
+        self._servers: ServerCheck | None = None
         self._check_methods()
         if self.is_chat and self.batch_size > 1:
             raise UsageError(
@@ -184,6 +191,11 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
                 f"{type(self).__name__} defines {names[0]}, which nothing calls here: several "
                 "requests are under way at a time for every model. Override amodel_call or "
                 "model_call, which send one, or _loglikelihood_tokens."
+            )
+        if self._other_addresses and self._calls.is_overridden:
+            raise ModelError(
+                f"{type(self).__name__} sends its requests itself, so that base_url can be one address "
+                f"only, not {len(self.addresses)}."
             )
         if not (self._calls.is_overridden or self.brings("_create_payload")):
             raise ModelError(
@@ -305,8 +317,9 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
             eos=kwargs.pop("eos", self.eos_string),
             **kwargs,
         )
+        address = self.addresses if self._other_addresses else self.base_url
         received = await self.transport.request(
-            self.base_url, encoded(payload), self._calls.header(), decode
+            address, encoded(payload), self._calls.header(), decode
         )
         self._calls.count(received)
         if len(call) == 1:
@@ -390,6 +403,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         if first is None:
             return
         self._calls.header()  # a missing key is found before anything else
+        self._compare_servers(first.task)
         if isinstance(first, LoglikelihoodRequest | RollingRequest):
             if overridden(self, _SCORING[first.kind]):
                 yield from self._scored_by_methods(first.kind, list(requests))
@@ -421,6 +435,12 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         assert self._ability is not None, "scores are asked for after the probe"
         return self._ability
 
+    def _compare_servers(self, task: str) -> None:
+        """Refuse one of several servers that serves another model, before anything is asked."""
+        if self._other_addresses and self._servers is None:
+            self._servers = ServerCheck(self._calls, self)
+            self._servers.run(task)
+
     def _probe(self, task: str) -> None:
         """Find out what the server can do, before the first score."""
         if self._ability is None:
@@ -431,6 +451,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     def _loglikelihood_tokens(
         self, requests: list[EncodedPair], **kwargs: Any
     ) -> list[tuple[float, bool]]:
+        self._compare_servers("")
         self._probe("")
         spans = [self.planner.span(place, *pair[1:]) for place, pair in enumerate(requests)]
         scores: dict[int, Any] = {}

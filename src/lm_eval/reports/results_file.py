@@ -38,7 +38,7 @@ _RUN_FIELDS = (
 )
 
 
-COUNTS = ("truncated_requests", "truncated_tokens", "empty_continuations")
+COUNTS = ("truncated_requests", "truncated_tokens", "empty_continuations", "servers")
 """Counters among the facts that ``LM.describe()`` gives."""
 
 

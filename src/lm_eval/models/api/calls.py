@@ -92,6 +92,16 @@ class ServerCaller(Sender):
         mark = self._model.think_end_token
         return [_cut(_behind_thought(reply, mark), job.stops) for reply in replies]
 
+    async def reply(self, prompt: Any, gen_kwargs: Mapping[str, Any]) -> Reply:
+        """The reply to one prompt, as it came."""
+        [reply] = await self.ask(
+            [prompt],
+            lambda outputs: self._replies(outputs, 1),
+            generate=True,
+            gen_kwargs=gen_kwargs,
+        )
+        return reply
+
     def _replies(self, outputs: Any, count: int) -> list[Reply]:
         texts = outputs
         if not is_parsed(outputs):

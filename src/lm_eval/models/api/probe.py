@@ -16,6 +16,7 @@ from lm_eval.errors import ModelError, RequestError
 from lm_eval.models.api.calls import ServerCaller, is_parsed, with_lead
 from lm_eval.models.api.replies import NextTokens, ReportedError
 from lm_eval.models.api.scoring import Ability, Score
+from lm_eval.models.api.servers import only
 from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.text.secrets import shown_address
@@ -44,7 +45,9 @@ def probe(caller: ServerCaller, model: ServerModel, task: str) -> Ability:
     if caller.style == "harness":  # it gives scores, not replies that could be looked into
         return Ability(echo=True, batch=model.batch_size > 1)
     with caller.counting(task):
-        ability = _Probe(caller, model).run()
+        ability = (
+            _Probe(caller, model).run() if len(model.addresses) == 1 else _shared(caller, model)
+        )
     if not ability.echo and not ability.top:
         raise ModelError(ability.why_no_echo)
     if ability.echo and not ability.batch and model.batch_size > 1:
@@ -54,6 +57,33 @@ def probe(caller: ServerCaller, model: ServerModel, task: str) -> Ability:
             stops_run=True,
         )
     return ability
+
+
+def _shared(caller: ServerCaller, model: ServerModel) -> Ability:
+    """What all servers that answer can do, if their scores agree."""
+    first: tuple[str, _Probe] | None = None
+    abilities: list[Ability] = []
+    for server in caller.transport.servers.all:
+        if not server.is_in:
+            continue
+        shown = shown_address(model.addresses[server.number])
+        with only(server.number):
+            probe = _Probe(caller, model)
+            abilities.append(probe.run())
+        if first is None:
+            first = shown, probe
+        elif not first[1].agrees_with(probe) or abilities[0].lead != abilities[-1].lead:
+            raise ModelError(
+                f"{shown} serves another model than {first[0]}, or with other settings: its log-probs "
+                "of the same texts differ. Several addresses in base_url must serve one model: leave "
+                "this one out, or evaluate it on its own."
+            )
+    weakest = min(abilities, key=lambda ability: ability.echo)
+    return replace(
+        weakest,
+        top=min(ability.top for ability in abilities),
+        batch=all(ability.batch for ability in abilities),
+    )
 
 
 class _Probe:
@@ -79,6 +109,11 @@ class _Probe:
             sizes = sizes if wanted is None else (wanted,)
             ability = replace(ability, top=self._top(sizes, ability))
         return ability
+
+    def agrees_with(self, other: _Probe) -> bool:
+        """Whether another server gives the texts the same scores, as far as both give any."""
+        pairs = zip(self.known, other.known, strict=False)
+        return all(abs(ours[1] - theirs[1]) <= _SAME for ours, theirs in pairs)
 
     # -- requests --------------------------------------------------------------------------------
 

@@ -77,7 +77,8 @@ class Sender:
         self._model = model
         self._transport: Transport | None = None
         self._secrets = known_secrets()
-        self._secrets.add(secrets_in_address(model.base_url))
+        for address in model.addresses:
+            self._secrets.add(secrets_in_address(address))
         self._known_header: tuple[Any, dict[str, str]] | None = None
         self._session: Any = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -104,7 +105,9 @@ class Sender:
                 verify_certificate=model.verify_certificate,
                 ca_cert_path=model.ca_cert_path,
             )
-            self._transport = Transport(options, describe_secret=self.redact)
+            self._transport = Transport(
+                options, describe_secret=self.redact, servers=len(model.addresses)
+            )
         return self._transport
 
     def header(self) -> dict[str, str]:

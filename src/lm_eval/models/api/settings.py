@@ -7,6 +7,7 @@ check returns the value of an argument, or raises a ``UsageError``.
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 from urllib.parse import urlsplit, urlunsplit
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from lm_eval.models.http.pacing import Meanwhile
     from lm_eval.requests.values import Usage
 
+_BETWEEN = re.compile(r"\s*,\s*(?=['\"]?https?://)")
 INSTALL_EXTRA = "pip install 'lm-eval-formats[api]'"
 LOCAL_ONLY = ("device", "max_batch_size")
 """Flags for models in this process, which runs pass to every backend."""
@@ -53,6 +55,8 @@ class ServerModel(Protocol):
     think_end_token: str | None
     meanwhile: Meanwhile | None
 
+    @property
+    def addresses(self) -> tuple[str, ...]: ...
     @property
     def api_key(self) -> str: ...
     @property
@@ -174,6 +178,19 @@ def may_hold_secrets(name: str) -> bool:
 
 
 # Addresses
+
+
+def check_addresses(owner: str, base_url: Any, example: str) -> tuple[str, ...]:
+    """One or several addresses of servers: a text with commas between them, or a list."""
+    listed = base_url if base_url and isinstance(base_url, list | tuple) else [base_url or ""]
+    texts = [part.strip(" []'\"") for text in listed for part in _BETWEEN.split(str(text))]
+    addresses = tuple(check_address(owner, text, example) for text in texts)
+    if twice := [one for place, one in enumerate(addresses) if one in addresses[:place]]:
+        raise UsageError(
+            f"{owner}: base_url has {shown_address(twice[0])} twice. Name each server once; "
+            "num_concurrent says how many requests each gets at a time."
+        )
+    return addresses
 
 
 def check_address(owner: str, base_url: Any, example: str) -> str:

@@ -171,11 +171,12 @@ class RemoteTokenizer(ServerTokenizer):
     server has no such endpoint.
     """
 
-    def __init__(self, name: str, model: str, base_url: str, sender: Sender) -> None:
+    def __init__(self, name: str, model: str, addresses: Sequence[str], sender: Sender) -> None:
         self.name = name
         self._model = model
         self._sender = sender
-        self._root = server_root(base_url)
+        self._roots = tuple(map(server_root, addresses))
+        self._root = self._roots[0]
         self._texts: dict[int, str | None] = {}
         self._check()
         self._configure(self._configuration(), self._token_id)
@@ -243,8 +244,9 @@ class RemoteTokenizer(ServerTokenizer):
     async def _request(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
         """The reply of an endpoint beside the API: to a GET without a body, else to a POST."""
         content = None if body is None else encoded(body)
+        urls = [root + path for root in self._roots]
         received = await self._sender.transport.request(
-            self._root + path, content, self._sender.header(), decoded
+            urls if len(urls) > 1 else urls[0], content, self._sender.header(), decoded
         )
         return received.value
 

@@ -57,6 +57,8 @@ class ServerFacts(TemplateLM, ABC):
     add_bos_token: bool
     custom_prefix_token_id: int | None
     base_url: str
+    """The address of the server; of several, the first, under which answers are kept."""
+    _other_addresses: tuple[str, ...] = ()
     timeout: float
     max_retries: int
     tokenizer_files: dict[str, Any]
@@ -80,6 +82,11 @@ class ServerFacts(TemplateLM, ABC):
     num_concurrent = _kept("_concurrent", "Requests in flight, or ``auto``.")
     seed = _kept("_seed", "Sent along with requests.")
     truncate = _kept("_truncate", "Whether prompts that are sent as text are cut as well.")
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The addresses of all servers."""
+        return (self.base_url, *self._other_addresses)
 
     # -- the tokenizer ---------------------------------------------------------------------------
 
@@ -134,7 +141,7 @@ class ServerFacts(TemplateLM, ABC):
         if not self._asks_server:
             return self._load_files()
         try:
-            return RemoteTokenizer(self._tokenizer_source, self.model, self.base_url, self._calls)
+            return RemoteTokenizer(self._tokenizer_source, self.model, self.addresses, self._calls)
         except ModelError as error:
             if backend == "remote" or isinstance(error, RequestError | MissingExtraError):
                 raise
@@ -338,7 +345,21 @@ class ServerFacts(TemplateLM, ABC):
             "truncated_requests": planner.truncated,
             "truncated_tokens": planner.cut_tokens,
             "empty_continuations": planner.empty,
+            **({"servers": self._server_facts()} if self._other_addresses else {}),
         }
+
+    def _server_facts(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "base_url": shown_address(address),
+                "answered": server.answered,
+                "taken_out": server.times_out,
+                "is_out": not server.is_in,
+            }
+            for address, server in zip(
+                self.addresses, self._calls.transport.servers.all, strict=True
+            )
+        ]
 
     @property
     def warnings(self) -> list[str]:
@@ -352,6 +373,14 @@ class ServerFacts(TemplateLM, ABC):
             )
         if planner.empty:
             notes.append(f"{planner.empty} continuations have no token of their own and scored 0.")
+        for server in self._server_facts() if self._other_addresses else ():
+            if server["taken_out"]:
+                end = "did not come back" if server["is_out"] else "came back"
+                times = {1: "once"}.get(server["taken_out"], f"{server['taken_out']} times")
+                notes.append(
+                    f"{server['base_url']} was taken out {times} "
+                    f"because it did not answer, and {end}; it gave {server['answered']:,} answers."
+                )
         if overridden(self, ["eot_token_id"]):
             notes.append(
                 f"eot_token_id of {type(self).__name__} is not sent: replies end at the task's stop "

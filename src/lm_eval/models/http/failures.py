@@ -78,6 +78,13 @@ class Failure:
         """Whether the server only asks us to slow down."""
         return self.status == 429 or (self.status == 503 and self.asked_wait_s is not None)
 
+    @property
+    def is_fault(self) -> bool:
+        """Whether the server is at fault, not the request: another server may well answer it."""
+        if self.is_refusal or not self.can_retry:
+            return False
+        return self.status is None or self.status >= 500
+
     def error(self, attempts: int, *, never_answered: bool) -> RequestError:
         """The error for a request that ends with this failure."""
         times = f" ({attempts} attempts)" if attempts > 1 else ""

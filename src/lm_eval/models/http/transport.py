@@ -12,7 +12,7 @@ import math
 import time
 import weakref
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeGuard, TypeVar, cast
 
@@ -20,6 +20,7 @@ from lm_eval.errors import RequestError
 from lm_eval.models.http.failures import BrokenBody, Failure, Schedule, of_body, of_status
 from lm_eval.models.http.pacing import Meanwhile, Pace
 from lm_eval.models.http.pool import CONNECT_S, Pool, Target, TransportOptions, close_all
+from lm_eval.models.http.servers import ONLY, Servers
 from lm_eval.models.http.stepping import Stepper
 
 __all__ = ["BrokenBody", "Received", "Transport", "TransportOptions"]
@@ -48,7 +49,11 @@ class Transport:
     """
 
     def __init__(
-        self, options: TransportOptions, *, describe_secret: Callable[[str], str] = str
+        self,
+        options: TransportOptions,
+        *,
+        describe_secret: Callable[[str], str] = str,
+        servers: int = 1,
     ) -> None:
         self.options = options
         self.sent = 0
@@ -56,9 +61,9 @@ class Transport:
         self._answered_at = -math.inf
         self._has_landed = False  # a job may be done without a request of ours
         self._redact = describe_secret
-        self._pace = Pace(options.num_concurrent)
+        self.servers = Servers(options.num_concurrent, servers)
         self._stepper = Stepper()
-        self._pool = Pool(options, connections=self._pace.largest, redact=describe_secret)
+        self._pool = Pool(options, connections=self.servers.largest, redact=describe_secret)
         # Not the pool itself: it knows ``describe_secret``, which may know whoever owns this object.
         weakref.finalize(self, _close, self._pool.sessions, self._stepper)
 
@@ -66,29 +71,25 @@ class Transport:
 
     async def request(
         self,
-        url: str,
+        url: str | Sequence[str],
         body: bytes | None,
         headers: Mapping[str, str],
         decode: Callable[[bytes], T],
     ) -> Received[T]:
         """The decoded reply to a POST of ``body``, or without one to a GET.
 
-        ``decode`` may raise ``BrokenBody``, or ValueError, KeyError and their like: the reply then
-        counts as broken and the request is sent again. Errors of this package pass through. A
-        request that fails for good is a ``RequestError``.
+        ``url`` may have an address for each of several ``servers``: any of them is asked, and what one
+        cannot answer another may. ``decode`` may raise ``BrokenBody``, or ValueError, KeyError and
+        their like: the reply then counts as broken and the request is sent again. Errors of this
+        package pass through. A request that fails for good is a ``RequestError``.
         """
-        target = self._pool.target(url)
-        if isinstance(target, Failure):
-            raise target.error(0, never_answered=False)
+        if not isinstance(url, str):
+            return await self._request_any(url, body, headers, decode)
+        target, pace = self._target(url), self.servers.all[0].pace
         schedule = Schedule(self.options.max_retries, timeout_s=self.options.timeout_s)
         begun_at, attempts = time.monotonic(), 1
-        while isinstance(outcome := await self._send(target, body, headers, decode), Failure):
-            wait_s = schedule.next_wait(
-                outcome,
-                used_s=time.monotonic() - begun_at,
-                idle_s=time.monotonic() - self._answered_at,
-                connect_s=None if self._pool.was_answered else CONNECT_S,
-            )
+        while isinstance(outcome := await self._send(target, pace, body, headers, decode), Failure):
+            wait_s = self._wait(schedule, outcome, begun_at)
             if wait_s is None:
                 raise outcome.error(attempts, never_answered=not self._pool.was_answered)
             await asyncio.sleep(wait_s)
@@ -96,15 +97,66 @@ class Transport:
             self.retries += 1
         return Received(outcome, attempts)
 
+    async def _request_any(
+        self,
+        urls: Sequence[str],
+        body: bytes | None,
+        headers: Mapping[str, str],
+        decode: Callable[[bytes], T],
+    ) -> Received[T]:
+        """As ``request``, from whichever server has room. A fault of one is another's request."""
+        servers, server = self.servers, None
+        schedule = Schedule(self.options.max_retries, timeout_s=self.options.timeout_s)
+        begun_at, attempts, moves = time.monotonic(), 1, len(urls)
+        while True:
+            server = await servers.take(but=server)
+            try:
+                target = self._target(urls[server.number])
+                outcome = await self._send(target, server.pace, body, headers, decode)
+            finally:
+                servers.give_back(server)
+            if not isinstance(outcome, Failure):
+                servers.answered(server)
+                return Received(outcome, attempts)
+            if outcome.is_fault:
+                servers.failed(server, outcome)
+            wait_s: float | None = 0.0
+            can_move = outcome.is_fault or outcome.is_refusal
+            if moves and can_move and servers.has_other(server) and ONLY.get() is None:
+                moves -= 1
+            else:
+                wait_s = self._wait(schedule, outcome, begun_at)
+            if wait_s is None:
+                raise outcome.error(attempts, never_answered=not self._pool.was_answered)
+            await asyncio.sleep(wait_s)
+            attempts += 1
+            self.retries += 1
+
+    def _target(self, url: str) -> Target:
+        target = self._pool.target(url)
+        if isinstance(target, Failure):
+            raise target.error(0, never_answered=False)
+        return target
+
+    def _wait(self, schedule: Schedule, failure: Failure, begun_at: float) -> float | None:
+        now = time.monotonic()
+        return schedule.next_wait(
+            failure,
+            used_s=now - begun_at,
+            idle_s=now - self._answered_at,
+            connect_s=None if self._pool.was_answered else CONNECT_S,
+        )
+
     async def _send(
         self,
         target: Target,
+        pace: Pace,
         body: bytes | None,
         headers: Mapping[str, str],
         decode: Callable[[bytes], T],
     ) -> T | Failure:
-        if self._pace.is_paused:
-            await self._pace.clear()
+        if pace.is_paused:
+            await pace.clear()
         self.sent += 1
         begun_at = time.monotonic()
         reply = await self._pool.exchange(target, body, headers)
@@ -114,11 +166,11 @@ class Transport:
         if not 200 <= status < 300:
             failure = of_status(target.shown, status, replied, content, self._redact)
             if failure.is_refusal:
-                self._pace.refused()
-                self._pace.pause(failure.asked_wait_s or 0.0)
+                pace.refused()
+                pace.pause(failure.asked_wait_s or 0.0)
             return failure
         now = time.monotonic()
-        self._pace.answered(now - begun_at, replied)
+        pace.answered(now - begun_at, replied)
         try:
             value = decode(content)
         except _BROKEN as error:
@@ -153,7 +205,7 @@ class Transport:
         what it does keeps no slot empty for longer than one piece of its work.
         """
         flight = _Flight(self._stepper, iter(jobs), work, meanwhile)
-        self._pace.begin()
+        self.servers.begin()
         try:
             while True:
                 flight.fill(self._room)
@@ -167,11 +219,12 @@ class Transport:
 
     def _room(self) -> int:
         is_first = self._answered_at == -math.inf and not self._has_landed
-        return 1 if is_first else self._pace.size
+        return 1 if is_first else self.servers.size
 
     def close(self) -> None:
         """Close every connection. A later request opens the pool again."""
         _close(self._pool.sessions, self._stepper)
+        self.servers.close()
 
 
 class _Flight(Generic[J, R]):
