@@ -85,6 +85,8 @@ class Grammar:
 
     parts: tuple[Part, ...]
     opening: str | None = None
+    may_lead: bool = True
+    """Whether a blank may come first where there is no opening: tokens often begin with one."""
 
     @property
     def holes(self) -> tuple[Hole, ...]:
@@ -102,8 +104,8 @@ class Grammar:
 
     @property
     def lead(self) -> str:
-        """What may come before the parts: a blank, which tells nothing, where the format sets none."""
-        return "" if self.is_two_phase else " "
+        """What may come before the parts: a blank, or nothing."""
+        return " " if self.may_lead and not self.is_two_phase else ""
 
     @cached_property
     def regex(self) -> str:
@@ -170,6 +172,16 @@ class Grammar:
         """Whether the parts allow this text."""
         return self._compiled.fullmatch(text) is not None
 
+    def may_become(self, text: str) -> bool:
+        """Whether a text that was cut off may be the beginning of one that the parts allow."""
+        begun = text.lstrip()
+        if self.texts is not None:
+            return any(allowed.lstrip().startswith(begun) for allowed in self.texts)
+        first = self.parts[0]
+        if isinstance(first, Hole):
+            return True
+        return begun.startswith(first.lstrip()) or first.lstrip().startswith(begun)
+
     def split(self, reply: str) -> tuple[str, str]:
         """A reply as its free text and what the parts are to allow, ``opening`` in neither of them."""
         if self.opening is None:
@@ -194,6 +206,13 @@ class Grammar:
         assert self.opening is not None
         seam = "" if not free.strip() or free[-1].isspace() else "\n"
         return f"{free}{seam}{self.opening}"
+
+    def behind_opening(self) -> tuple[str, Grammar]:
+        """The white space between opening and answer, and the answer's grammar as a turn of its own."""
+        first = self.parts[0]
+        if isinstance(first, str) and first.isspace():
+            return first, Grammar(self.parts[1:])
+        return "", Grammar(self.parts)
 
     @cached_property
     def longest(self) -> int:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import LmEvalWarning, ModelError, UsageError
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.api import settings
 from lm_eval.models.api.calls import ServerCaller
+from lm_eval.models.api.enforcing import Dialect
 from lm_eval.models.api.generation import estimated_for_server
 from lm_eval.models.api.probe import probe
 from lm_eval.models.api.replies import NextTokens, tokens_used
@@ -82,6 +84,8 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     """The usual path of such an endpoint, for messages about an address that lacks it."""
     is_chat = False
     """Whether the endpoint takes messages instead of a prompt."""
+    enforced_by: tuple[Dialect, ...] = ()
+    """The fields of a request with which such servers hold replies to a grammar, tried in order."""
     key_variable = ""
     """The environment variable that ``api_key`` reads, for messages."""
     _calls: ServerCaller
@@ -355,7 +359,16 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
             prefill=not self.is_chat,
             top_logprobs=bool(ability and ability.top),
             batch=ability.batch if ability else self.batch_size > 1,
+            enforces=bool(self.enforced_by) and not self._calls.is_overridden,
         )
+
+    def cannot_hold(self, grammar: Grammar) -> str | None:
+        self._calls.header()  # a missing key is found before anything else
+        return super().cannot_hold(grammar) or self._calls.enforcer.cannot_hold(grammar)
+
+    def describe(self) -> dict[str, Any]:
+        facts, held_by = super().describe(), self._calls.enforcer.dialects
+        return {**facts, "enforced_by": held_by} if held_by else facts
 
     @property
     def _scores_text(self) -> bool:

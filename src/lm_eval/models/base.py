@@ -200,7 +200,7 @@ class LM:
         return None
 
     def cannot_hold(self, grammar: Grammar) -> str | None:
-        """Why replies cannot be held to a grammar; None where they can. Asked before any request."""
+        """Why replies cannot be held to a grammar, None where they can; asked before any request."""
         return None if self.capabilities.enforces else "it cannot hold replies to a grammar"
 
     def estimate(self, requests: Iterable[Request]) -> Estimated:

@@ -9,6 +9,7 @@ from typing import Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import ModelError
+from lm_eval.models.api.enforcing import DIALECTS
 from lm_eval.models.api.replies import (
     NextTokens,
     chat_reply,
@@ -46,6 +47,7 @@ class LocalCompletionsAPI(TemplateAPI):
 
     endpoint = "/v1/completions"
     key_variable = _KEY
+    enforced_by = DIALECTS
     most_stops: int | None = None
     limit_name = "max_tokens"
 
@@ -154,6 +156,7 @@ def key_from_environment() -> str:
 class OpenAICompletionsAPI(LocalCompletionsAPI):
     """OpenAI's completions endpoint."""
 
+    enforced_by = ()
     most_stops = _MOST_STOPS
 
     def __init__(
@@ -173,6 +176,7 @@ class OpenAICompletionsAPI(LocalCompletionsAPI):
 class OpenAIChatCompletion(LocalChatCompletion):
     """OpenAI's chat endpoint. Reasoning models take no stop strings and sample at temperature 1."""
 
+    enforced_by = ("response_format",)
     limit_name = "max_completion_tokens"
 
     def __init__(

@@ -1,5 +1,5 @@
 """The parts of ``TemplateAPI``: settings, tokens, plans of requests, replies.
 
-Read in this order: replies, scoring, settings, generation, sending, calls, servers, probe, tokenizers,
-tokens.
+Read in this order: replies, scoring, settings, generation, enforcing, sending, calls, servers, probe,
+tokenizers, tokens.
 """

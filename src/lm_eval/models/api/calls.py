@@ -8,9 +8,11 @@ reply. A reply of another shape is asked for again, and is a failed request if e
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 from lm_eval.errors import LmEvalError, ModelError, RequestError
+from lm_eval.models.api.enforcing import ServerEnforcer
 from lm_eval.models.api.generation import GenerationJob, GenerationJobs
 from lm_eval.models.api.replies import NextTokens, UnfitReply, choices_of, finish_of, shown
 from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, PromptSpan, Score, SpanGroup, packed
@@ -81,10 +83,21 @@ class ServerCaller(Sender):
 
     async def generate(self, job: GenerationJob) -> list[Reply]:
         """The replies to a job's prompts."""
+        if job.grammar is None:
+            return await self._free(job)
+        with self.counting(job.task):
+            return [await self.enforcer.reply(job, job.grammar, self._free)]
+
+    @cached_property
+    def enforcer(self) -> ServerEnforcer:
+        """What has replies held to grammars."""
+        return ServerEnforcer(self, self._model, self._model.enforced_by)
+
+    async def _free(self, job: GenerationJob) -> list[Reply]:
         with self.counting(job.task):
             replies = await self.ask(
                 job.messages,
-                lambda outputs: self._replies(outputs, len(job.messages)),
+                lambda outputs: self.read_replies(outputs, len(job.messages)),
                 generate=True,
                 gen_kwargs=job.gen_kwargs(),
                 seed=job.seed,
@@ -96,13 +109,14 @@ class ServerCaller(Sender):
         """The reply to one prompt, as it came."""
         [reply] = await self.ask(
             [prompt],
-            lambda outputs: self._replies(outputs, 1),
+            lambda outputs: self.read_replies(outputs, 1),
             generate=True,
             gen_kwargs=gen_kwargs,
         )
         return reply
 
-    def _replies(self, outputs: Any, count: int) -> list[Reply]:
+    def read_replies(self, outputs: Any, count: int) -> list[Reply]:
+        """The texts in a server's reply to ``count`` prompts."""
         texts = outputs
         if not is_parsed(outputs):
             texts = self._parsed(outputs, "parse_generations", self._model.parse_generations)

@@ -13,6 +13,7 @@ from typing import Any
 
 from lm_eval.errors import ModelError
 from lm_eval.formats.assemble import Chat, Prompt
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, Ability, SpanGroup, packed
 from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.base import GenerationOptions
@@ -34,6 +35,8 @@ class GenerationJob:
     options: GenerationOptions
     seed: int
     stops: tuple[str, ...]
+    grammar: Grammar | None = None
+    """What the reply to its one prompt is held to."""
 
     def gen_kwargs(self) -> dict[str, Any]:
         """The arguments under their usual names; a dict of its own for every sending."""
@@ -73,6 +76,9 @@ class GenerationJobs:
             return
         open_batches: dict[Any, list[_Asked]] = {}
         for asked in self._prompted(requests):
+            if asked.request.grammar is not None:
+                yield self._job([asked])
+                continue
             key = (asked.request.task, asked.seed, id(asked.options))
             batch = open_batches.setdefault(key, [])
             batch.append(asked)
@@ -92,6 +98,7 @@ class GenerationJobs:
             first.options,
             first.seed,
             (*stops, eos) if eos else stops,
+            first.request.grammar,
         )
 
     def _prompted(self, requests: Iterable[GenerateRequest]) -> Iterator[_Asked]:

@@ -17,6 +17,7 @@ from lm_eval.formats.assemble import Context
 from lm_eval.text.secrets import is_header_name, is_secret_name, shown_address
 
 if TYPE_CHECKING:
+    from lm_eval.models.api.enforcing import Dialect
     from lm_eval.models.api.replies import NextTokens
     from lm_eval.models.api.scoring import Ability, Planner, Score
     from lm_eval.models.http.pacing import Meanwhile
@@ -38,6 +39,7 @@ class ServerModel(Protocol):
     base_url: str
     endpoint: str
     is_chat: bool
+    enforced_by: tuple[Dialect, ...]
     key_variable: str
     batch_size: int
     num_concurrent: int | Literal["auto"]
@@ -91,7 +93,7 @@ class ServerModel(Protocol):
     def render(self, context: Context) -> str: ...
     def generates_from_tokens(self) -> bool: ...
     def tok_encode(self, string: str) -> Any: ...
-    def encode_texts(self, texts: Sequence[str]) -> list[list[int]]: ...
+    def encode_texts(self, texts: Sequence[str], **options: Any) -> list[list[int]]: ...
     def tok_decode(self, tokens: Sequence[int]) -> str: ...
     def only_text(self, token: int) -> str | None: ...
 

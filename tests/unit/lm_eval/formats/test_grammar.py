@@ -97,6 +97,20 @@ def test_the_opening_comes_behind_free_text_on_a_line_of_its_own(free: str, prom
     assert Grammar((LETTERS,), "Answer:").before_answer(free) == prompt
 
 
+@pytest.mark.parametrize(
+    ("grammar", "text", "may"),
+    [
+        (Grammar((Hole(choices=("New York", "Paris")),)), " New", True),
+        (Grammar((Hole(choices=("New York", "Paris")),)), "Newer", False),
+        (Grammar(("It is ", NUMBER)), "It i", True),
+        (Grammar(("It is ", NUMBER)), "It was", False),
+        (Grammar((NUMBER,)), "", True),
+    ],
+)
+def test_what_was_cut_off_may_be_the_beginning(grammar: Grammar, text: str, may: bool) -> None:
+    assert grammar.may_become(text) is may
+
+
 def test_orders_are_texts_up_to_six_choices() -> None:
     assert order_of("AB").choices == ("A, B", "B, A")
     with pytest.raises(

@@ -1,0 +1,183 @@
+"""Replies that a server holds to a grammar: in which words it is asked, whether it does, what it says.
+
+Servers ask for it under different names, and many ignore a name they do not know, with status 200 and a
+free reply. So each name is tried with a grammar whose answers no model would write by itself, and every
+reply of the run is checked against its own grammar.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from lm_eval.errors import RequestError
+from lm_eval.formats.grammar import NUMBER, Grammar, Hole
+from lm_eval.models.api.generation import GenerationJob
+from lm_eval.models.api.settings import ServerModel
+from lm_eval.models.http.failures import BrokenBody
+from lm_eval.requests import Reply
+from lm_eval.text.secrets import shown_address
+
+Dialect = Literal["structured_outputs", "grammar", "response_format"]
+"""vLLM's field, that of llama.cpp's server, and OpenAI's, which most others know too."""
+DIALECTS: tuple[Dialect, ...] = ("structured_outputs", "grammar", "response_format")
+_REFUSED = (200, 400, 404, 413, 415, 422, 500, 501)
+_LISTED = Grammar((Hole(choices=("qzx7-vjk3", "wkq9-bfm2")),))
+_PATTERNED = Grammar(("zq ", NUMBER, " qz"))
+_PROMPT = "Say hello."
+_WRAPPING = 32
+"""Tokens that an object of JSON takes around an answer."""
+
+
+def fields(dialect: Dialect, grammar: Grammar, *, is_chat: bool) -> dict[str, Any] | None:
+    """What a request holds to have its reply held; None for a grammar without words in a dialect.
+
+    Behind a prompt an answer may begin with a blank; the turn of a chat does not.
+    """
+    if dialect == "structured_outputs":
+        texts = grammar.texts
+        if texts is None:
+            return {dialect: {"regex": grammar.regex}}
+        blanks = [f"{grammar.lead}{text}" for text in texts] if not is_chat else []
+        return {dialect: {"choice": list(dict.fromkeys([*blanks, *texts]))}}
+    if dialect == "grammar":
+        return None if grammar.gbnf is None else {dialect: grammar.gbnf}
+    schema = {"name": "answer", "strict": True, "schema": grammar.schema}
+    return {dialect: {"type": "json_schema", "json_schema": schema}}
+
+
+def held_text(dialect: Dialect, grammar: Grammar, reply: str) -> str | None:
+    """What a reply says, if the grammar allows it."""
+    if dialect == "response_format":
+        return grammar.from_object(reply)
+    return reply if grammar.allows(reply) or grammar.allows(reply.rstrip()) else None
+
+
+def _is_cut(dialect: Dialect, grammar: Grammar, reply: Reply) -> bool:
+    """Whether a reply that is not allowed was held as far as it goes, or is a refusal."""
+    if reply.finish != "length":
+        return reply.finish == "refused"
+    if dialect == "response_format":
+        return reply.lstrip().startswith("{")
+    return grammar.may_become(reply)
+
+
+class ServerEnforcer:
+    """Holds the replies of one server. ``caller`` sends; what the server holds is found out once."""
+
+    def __init__(self, caller: Any, model: ServerModel, dialects: Sequence[Dialect]) -> None:
+        self._caller = caller
+        self._model = model
+        self._dialects = dialects
+        self._known: dict[bool, Dialect | None] = {}
+
+    @property
+    def dialects(self) -> list[str]:
+        """The names under which the server holds replies, as far as it was asked."""
+        return sorted({dialect for dialect in self._known.values() if dialect is not None})
+
+    def dialect(self, grammar: Grammar) -> Dialect | None:
+        """The name under which the server holds replies to grammars of this shape; None: under none."""
+        is_listed = grammar.texts is not None
+        if is_listed not in self._known:
+            self._known[is_listed] = self._found(_LISTED if is_listed else _PATTERNED)
+        return self._known[is_listed]
+
+    def cannot_hold(self, grammar: Grammar) -> str | None:
+        """Why the server cannot hold replies to a grammar; None where it can."""
+        dialect = self.dialect(grammar)
+        if dialect is None:
+            where, tried = shown_address(self._model.base_url), ", ".join(self._dialects)
+            return (
+                f"{where} answered freely or with an error where a reply was to be held ({tried})"
+            )
+        if self._fields(dialect, grammar) is None:
+            return f"`{dialect}` has no words for a regular expression"
+        return None
+
+    def _fields(self, dialect: Dialect, grammar: Grammar) -> dict[str, Any] | None:
+        return fields(dialect, grammar, is_chat=self._model.is_chat)
+
+    def _found(self, grammar: Grammar) -> Dialect | None:
+        """The first name under which the reply to a grammar is one that the grammar allows."""
+        for dialect in self._dialects:
+            if self._fields(dialect, grammar) is None:
+                continue
+            try:
+                ask = self.ask(self._probing(), grammar, dialect)
+                self._caller.transport.run(ask)
+            except RequestError as error:
+                if error.status not in _REFUSED:
+                    raise
+            else:
+                return dialect
+        return None
+
+    def _probing(self) -> GenerationJob:
+        from lm_eval.models.base import GenerationOptions
+
+        message: Any = [{"role": "user", "content": _PROMPT}] if self._model.is_chat else _PROMPT
+        if not self._model.is_chat and self._model.tokenized_requests:
+            (message,) = self._model.encode_texts([_PROMPT])
+        options = GenerationOptions.from_kwargs({"max_gen_toks": 64})
+        return GenerationJob("", (0,), [message], options, self._model.seed, ())
+
+    async def ask(
+        self, job: GenerationJob, grammar: Grammar, dialect: Dialect | None = None
+    ) -> Reply:
+        """The reply to a job's one prompt, held to a grammar; an error where the server let go of it."""
+        dialect = dialect or self.dialect(grammar)
+        assert dialect is not None, "checked before anything is asked"
+        gen_kwargs = {**job.gen_kwargs(), **(self._fields(dialect, grammar) or {})}
+        if not grammar.is_open or dialect == "response_format":
+            gen_kwargs["until"] = []
+        if dialect == "response_format":
+            gen_kwargs["max_gen_toks"] += _WRAPPING
+
+        def read(outputs: Any) -> Reply:
+            reply: Reply = self._caller.read_replies(outputs, 1)[0]
+            text = held_text(dialect, grammar, str(reply))
+            if text is None and _is_cut(dialect, grammar, reply):
+                return reply
+            if text is None:
+                raise BrokenBody(
+                    f"the server did not hold its reply ({dialect}): {str(reply)[:80]!r}",
+                    "Ask without +enforced.",
+                    wait_s=0.0,
+                )
+            return Reply(text, finish=reply.finish, reasoning=reply.reasoning)
+
+        held: Reply = await self._caller.ask(
+            job.messages, read, generate=True, gen_kwargs=gen_kwargs, seed=job.seed
+        )
+        return held
+
+    async def reply(self, job: GenerationJob, grammar: Grammar, free: Any) -> Reply:
+        """The reply to a job, in one phase or in two; ``free`` asks for one that nothing holds.
+
+        In a chat, the words that announce the answer are the user's next turn, because few servers go
+        on with a started reply.
+        """
+        if grammar.opening is None:
+            return await self.ask(job, grammar)
+        until = (grammar.opening, *job.options.until)
+        options = replace(job.options, until=until)
+        (reasons,) = await free(replace(job, options=options, stops=(*until, *job.stops)))
+        said = grammar.before_answer(str(reasons))
+        limited = replace(job.options, max_gen_toks=min(grammar.longest, 256))
+        behind = [self._behind(job.messages[0], str(reasons), said, grammar.opening)]
+        gap, held = grammar.behind_opening() if self._model.is_chat else ("", grammar)
+        answer = await self.ask(replace(job, messages=behind, options=limited), held)
+        text = f"{said}{gap}{answer}"
+        return Reply(text, finish=answer.finish, reasoning=reasons.reasoning)
+
+    def _behind(self, prompt: Any, reasons: str, said: str, opening: str) -> Any:
+        """The prompt of the answer: the first one with what was said behind it."""
+        if isinstance(prompt, str):
+            return prompt + said
+        if prompt and isinstance(prompt[0], Mapping):
+            turns = [{"role": "assistant", "content": reasons or "…"}]
+            return [*prompt, *turns, {"role": "user", "content": opening}]
+        (tokens,) = self._model.encode_texts([said], add_special_tokens=False)
+        return [*prompt, *tokens]
