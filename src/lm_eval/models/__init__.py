@@ -1,6 +1,6 @@
 """Model backends: each answers requests; none knows about tasks or formats.
 
-Read in this order: http, estimating, borders, overrides, base, chat_template, sampling, dummy,
+Read in this order: http, estimating, borders, overrides, sampling, base, chat_template, dummy,
 loading, api, api_models, openai_completions, local, llama_cpp, gguf, hf, huggingface, ray.
 """
 

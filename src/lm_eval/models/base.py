@@ -22,6 +22,7 @@ from lm_eval.formats.grammar import Grammar
 from lm_eval.models.borders import move_blanks
 from lm_eval.models.estimating import estimated
 from lm_eval.models.overrides import overridden, remember
+from lm_eval.models.sampling import GenerationOptions
 from lm_eval.requests import (
     Answered,
     FailedRequest,
@@ -55,47 +56,6 @@ class Capabilities:
     """Whether images and audio beside the text are taken (the third element of ``args``)."""
     enforces: bool = False
     """Whether a reply can be held to a request's ``grammar``."""
-
-
-@dataclass(frozen=True)
-class GenerationOptions:
-    """Generation arguments, normalised once per request: the names people use mean one thing."""
-
-    until: tuple[str, ...]
-    max_gen_toks: int
-    do_sample: bool
-    temperature: float
-    extra: Mapping[str, Any]
-    """Everything else, such as ``top_p``; a backend refuses what it does not know."""
-
-    @classmethod
-    def from_kwargs(
-        cls, gen_kwargs: Mapping[str, Any], *, max_gen_toks: int = 256
-    ) -> GenerationOptions:
-        """Read ``gen_kwargs``; ``max_gen_toks`` is the limit where none is given.
-
-        ``do_sample`` unset follows ``temperature > 0``; ``do_sample: false`` forces temperature 0.
-        """
-        rest = dict(gen_kwargs)
-        until = rest.pop("until", None) or ()
-        if isinstance(until, str):
-            until = (until,)
-        limit: Any = None
-        for name in ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_gen_toks"):
-            limit = rest.pop(name, None) or limit
-        temperature = rest.pop("temperature", None)
-        do_sample = rest.pop("do_sample", None)
-        if do_sample is None:
-            do_sample = bool(temperature)
-        if not do_sample:
-            temperature = 0.0
-        return cls(
-            until=tuple(until),
-            max_gen_toks=int(limit or max_gen_toks),
-            do_sample=bool(do_sample),
-            temperature=1.0 if temperature is None else float(temperature),
-            extra=rest,
-        )
 
 
 class LM:
@@ -398,7 +358,7 @@ def peek(requests: Iterable[Request]) -> tuple[Request | None, Iterator[Request]
     return first, iterator if first is None else chain([first], iterator)
 
 
-__all__ = ["LM", "Capabilities", "Chat", "GenerationOptions", "StreamingLM", "peek"]
+__all__ = ["LM", "Capabilities", "Chat", "StreamingLM", "peek"]
 
 
 EncodedPair = tuple[tuple[str, str], list[int], list[int]]

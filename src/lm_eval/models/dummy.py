@@ -12,8 +12,8 @@ from typing import Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.formats.assemble import Context
-from lm_eval.models.base import Capabilities, ExtensibleLM, GenerationOptions
-from lm_eval.models.sampling import check_generation, cut_at_stop
+from lm_eval.models.base import Capabilities, ExtensibleLM
+from lm_eval.models.sampling import GenerationOptions, check_generation, cut_at_stop
 from lm_eval.requests import (
     Answer,
     GenerateRequest,

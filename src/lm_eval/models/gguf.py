@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from lm_eval.addresses.backends import ADVICE
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import MissingExtraError, ModelError, UsageError
-from lm_eval.models.base import Capabilities, GenerationOptions
+from lm_eval.models.base import Capabilities
 from lm_eval.models.borders import move_blanks
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.llama_cpp.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
@@ -25,6 +25,7 @@ from lm_eval.models.local.model import Job, LocalLM
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.local.weights import file_digest
 from lm_eval.models.sampling import (
+    GenerationOptions,
     check_each,
     check_generation,
     is_auto,

@@ -198,6 +198,30 @@ def answer_texts(outcome: Outcome) -> tuple[list[str], str]:
     return golds, _text_of(outcome.reading.value, outcome) if outcome.reading.is_answer else ""
 
 
+Score = Callable[[str, Sequence[str]], float]
+"""The score of an answer against all of its golds."""
+
+
+@dataclass(frozen=True)
+class OfGolds:
+    """A score as plain tasks call it, with references and predictions; the best reference counts."""
+
+    score: Score
+    takes_all_golds = True
+
+    def __call__(self, references: Sequence[Any], predictions: Sequence[Any]) -> float:
+        answer = predictions[0]
+        while isinstance(answer, list | tuple) and answer:
+            answer = answer[0]
+        golds = [gold if isinstance(gold, str) else str(gold) for gold in references]
+        return self.score("" if answer is None else str(answer), golds)
+
+    def of_text(self, outcome: TextOutcome) -> float:
+        """The score of a reply under a format; 0 where nothing was read."""
+        golds, answer = answer_texts(outcome)
+        return self.score(answer, golds) if outcome.reading.is_answer else 0.0
+
+
 def _text_of(answer: Any, outcome: TextOutcome) -> str:
     if outcome.answers == "text":
         return answer if isinstance(answer, str) else str(answer)
@@ -266,36 +290,6 @@ def value_of(metric: Metric, outcomes: Sequence[TextOutcome]) -> Any:
         return metric.value(outcomes[0])
     values = [value for outcome in outcomes if (value := metric.value(outcome)) is not None]
     return sum(values) / len(values) if values else None
-
-
-@dataclass
-class RepeatNotes:
-    """Collects what a reader of the scores should know about the replies."""
-
-    repeats: int = 1
-    differs: bool = False
-
-    def add(self, outcomes: Sequence[TextOutcome]) -> None:
-        """Note the replies to one doc."""
-        self.repeats = max(self.repeats, len(outcomes))
-        self.differs = self.differs or len({outcome.reply for outcome in outcomes}) > 1
-
-    def lines(self, metrics: Sequence[Metric]) -> list[str]:
-        if self.repeats == 1:
-            return []
-        notes = [
-            f"{self.repeats} replies to each doc: their mean is the doc's score, and docs are what the "
-            "intervals are over"
-        ]
-        if not self.differs:
-            notes.append(
-                f"the {self.repeats} replies to a doc are the same for every doc: let the model sample, "
-                "for example with --gen_kwargs do_sample=true,temperature=0.7"
-            )
-        first = [m.name for m in metrics if not m.of_replies and m.aggregate is not mean_estimate]
-        if first:
-            notes.append(f"{', '.join(first)} is that of the first reply to each doc")
-        return notes
 
 
 def _metric(name: str, repeats: int, where: str, same: Same | None) -> Metric:

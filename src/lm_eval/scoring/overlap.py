@@ -10,17 +10,12 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any
 
 from lm_eval.registry import HarnessMetric
-from lm_eval.scoring.functions import TEXT, answer_texts
-from lm_eval.scoring.metrics import ChoiceOutcome, Metric, TextOutcome
-
-Score = Callable[[str, Sequence[str]], float]
-"""The score of an answer against all of its golds."""
+from lm_eval.scoring.functions import TEXT, OfGolds, Score, answer_texts
+from lm_eval.scoring.metrics import ChoiceOutcome, Metric
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -220,26 +215,6 @@ def best_pairing(scores: Sequence[Sequence[float]]) -> float:
 
 
 # As metrics
-
-
-@dataclass(frozen=True)
-class OfGolds:
-    """A score as plain tasks call it, with references and predictions; the best reference counts."""
-
-    score: Score
-    takes_all_golds = True
-
-    def __call__(self, references: Sequence[Any], predictions: Sequence[Any]) -> float:
-        answer = predictions[0]
-        while isinstance(answer, list | tuple) and answer:
-            answer = answer[0]
-        golds = [gold if isinstance(gold, str) else str(gold) for gold in references]
-        return self.score("" if answer is None else str(answer), golds)
-
-    def of_text(self, outcome: TextOutcome) -> float:
-        """The score of a reply under a format; 0 where nothing was read."""
-        golds, answer = answer_texts(outcome)
-        return self.score(answer, golds) if outcome.reading.is_answer else 0.0
 
 
 def _metric(

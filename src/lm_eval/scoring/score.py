@@ -29,7 +29,6 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.registry import HARNESS_METRICS, METRICS
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
 from lm_eval.scoring.functions import (
-    RepeatNotes,
     find_metric,
     get_metric,
     is_repeat_metric,
@@ -305,6 +304,36 @@ class FormatScores:
             return self._clusters.estimate(column.in_order(), column.places())
         self._clusters.left_plain(metric.name)
         return metric.aggregate(column.in_order())
+
+
+@dataclass
+class RepeatNotes:
+    """Collects what a reader of the scores should know about the replies."""
+
+    repeats: int = 1
+    differs: bool = False
+
+    def add(self, outcomes: Sequence[TextOutcome]) -> None:
+        """Note the replies to one doc."""
+        self.repeats = max(self.repeats, len(outcomes))
+        self.differs = self.differs or len({outcome.reply for outcome in outcomes}) > 1
+
+    def lines(self, metrics: Sequence[Metric]) -> list[str]:
+        if self.repeats == 1:
+            return []
+        notes = [
+            f"{self.repeats} replies to each doc: their mean is the doc's score, and docs are what the "
+            "intervals are over"
+        ]
+        if not self.differs:
+            notes.append(
+                f"the {self.repeats} replies to a doc are the same for every doc: let the model sample, "
+                "for example with --gen_kwargs do_sample=true,temperature=0.7"
+            )
+        first = [m.name for m in metrics if not m.of_replies and m.aggregate is not mean_estimate]
+        if first:
+            notes.append(f"{', '.join(first)} is that of the first reply to each doc")
+        return notes
 
 
 def _count_choice(tally: ChoiceTally, fmt: PromptFormat, doc: ScoredDoc) -> None:

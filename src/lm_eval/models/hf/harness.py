@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from lm_eval.errors import ModelError
-from lm_eval.models.base import EncodedPair, GenerationOptions, TemplateLM
+from lm_eval.models.base import EncodedPair, TemplateLM
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.engine import HFEngine
 from lm_eval.models.hf.forward import mask, padded
@@ -23,7 +23,7 @@ from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.local.model import continuation_span, rolling_spans
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.overrides import overridden
-from lm_eval.models.sampling import cut_at_stop, prompt_room
+from lm_eval.models.sampling import GenerationOptions, cut_at_stop, prompt_room
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, RollingRequest, Score
 
 _OF_PASSES = ("_model_call", "_select_cont_toks")

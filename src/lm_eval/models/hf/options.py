@@ -17,8 +17,8 @@ from typing import Any, Literal
 
 from lm_eval.errors import LmEvalWarning, UsageError, did_you_mean, listing
 from lm_eval.models import sampling as local_options
-from lm_eval.models.base import GenerationOptions
 from lm_eval.models.hf.auto_batch import AutoBatch
+from lm_eval.models.sampling import GenerationOptions
 from lm_eval.requests import GenerateRequest
 
 _SAMPLING = ("top_p", "top_k", "seed")

@@ -15,10 +15,10 @@ from typing import Any, ClassVar, TypeVar
 
 from lm_eval.errors import ModelError
 from lm_eval.formats.grammar import Grammar
-from lm_eval.models.base import ExtensibleLM, GenerationOptions, peek
+from lm_eval.models.base import ExtensibleLM, peek
 from lm_eval.models.local.enforcer import Constraint, Enforcer
 from lm_eval.models.local.token_tree import Span
-from lm_eval.models.sampling import Sample, prompt_room
+from lm_eval.models.sampling import GenerationOptions, Sample, prompt_room
 from lm_eval.requests import (
     Answer,
     Answered,

@@ -16,7 +16,7 @@ from typing import Any
 
 from lm_eval.errors import ConfigError
 from lm_eval.registry import HarnessMetric
-from lm_eval.scoring.functions import TEXT
+from lm_eval.scoring.functions import TEXT, OfGolds
 from lm_eval.scoring.mathematics.algebra import AlgebraError, Quotient, constant, multiply, value_of
 from lm_eval.scoring.mathematics.notation import (
     FUNCTIONS,
@@ -27,7 +27,6 @@ from lm_eval.scoring.mathematics.notation import (
 )
 from lm_eval.scoring.mathematics.parse import Term, number, parse
 from lm_eval.scoring.metrics import Metric
-from lm_eval.scoring.overlap import OfGolds
 
 Compare = Callable[[Term, Term], bool]
 
