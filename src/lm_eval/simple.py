@@ -16,7 +16,6 @@ from lm_eval.config.arguments import parse_pairs
 from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
-from lm_eval.models.loading import bystander_note
 from lm_eval.orders.permutation import parse_permutation
 from lm_eval.reports.samples import write_out as print_prompts
 from lm_eval.requests import PromptOptions, check_limit
@@ -27,6 +26,7 @@ from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.encode import task_hash
+from lm_eval.text.terminal import bystander_note
 
 ABOUT_TASKS = (
     *("results", "groups", "group_subtasks", "configs", "versions", "n-shot"),

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, did_you_mean, listing
-from lm_eval.text.terminal import LOG_LEVELS, never_fail_on_encoding, visible
+from lm_eval.text.terminal import LOG_LEVELS, bystander_note, never_fail_on_encoding, visible
 
 
 class Parser(argparse.ArgumentParser):
@@ -132,10 +132,14 @@ def _actions(parser: argparse.ArgumentParser, command: str) -> list[argparse.Act
 def run_program(name: str, call: Callable[[], int]) -> int:
     """The exit code of ``call``; every expected error is printed as one message, with code 1.
 
-    Warnings are printed as they come, each text once.
+    Warnings are printed as they come, each text once. Of several processes that a launcher started, the
+    first does everything; the others say so.
     """
     for stream in (sys.stdout, sys.stderr):
         never_fail_on_encoding(stream)
+    if (note := bystander_note()) is not None:
+        print(f"{name}: {note}", file=sys.stderr, flush=True)
+        return 0
     with warnings.catch_warnings():
         warnings.simplefilter("always", LmEvalWarning)
         warnings.showwarning = _warning_printer(name)

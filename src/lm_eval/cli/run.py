@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,6 @@ from lm_eval.config.arguments import (
     split_list,
 )
 from lm_eval.errors import LmEvalWarning, UsageError
-from lm_eval.models.loading import bystander_note
 from lm_eval.registry import MODELS
 from lm_eval.reports.samples import write_out
 from lm_eval.requests import PromptOptions, allowed_count, check_limit
@@ -66,8 +64,6 @@ def run(args: argparse.Namespace) -> int:
     check_output(args)
     asked = run_of(args)
     wanted = _requirements(args)
-    if leaves_the_run():
-        return 0
     with hiding(asked.model_args, asked.options.prompt.gen_kwargs):
         tasks, groups = evaluator.load_tasks(names, task_manager(args, asked))
 
@@ -127,14 +123,6 @@ def _gate(outcome: Outcome, wanted: Sequence[Requirement], args: argparse.Namesp
     if args.summary:
         print_written(write_summary(args.summary, outcome, results))
     return 0 if all(one.holds for one in results) else FAILED
-
-
-def leaves_the_run() -> bool:
-    """Whether another process does the run; this one says so."""
-    note = bystander_note()
-    if note is not None:
-        print(f"lm-eval: {note}", file=sys.stderr, flush=True)
-    return note is not None
 
 
 def task_manager(args: argparse.Namespace, run: Run) -> TaskManager:

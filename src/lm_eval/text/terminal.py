@@ -151,3 +151,24 @@ def _console(stream: TextIO | None, *, stderr: bool) -> Console:
         emoji=False,
         highlight=False,
     )
+
+
+# Several processes
+
+
+def bystander_note() -> str | None:
+    """What a process says that leaves the run to the first; None in the first, or where it is alone."""
+    rank, count = _number("RANK"), _number("WORLD_SIZE")
+    if rank is None or count is None or count < 2 or rank < 1:
+        return None
+    return (
+        f"this is process {rank + 1} of {count}, which does nothing: the first does the whole run. "
+        "Start it once, without torchrun or accelerate launch; --model ray --model_args backend=hf,… "
+        "runs a copy of the model on each GPU, device_map=auto spreads one over several."
+    )
+
+
+def _number(variable: str) -> int | None:
+    """A variable that the launchers set, as a number."""
+    text = os.environ.get(variable, "").strip()
+    return int(text) if text.isdecimal() else None

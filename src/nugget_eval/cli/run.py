@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import argparse
 import copy
-import sys
 import warnings
 from collections.abc import Sequence
 
 from lm_eval.cli.program import logging_from
 from lm_eval.config.arguments import split_list
 from lm_eval.errors import DataError, LmEvalWarning, UsageError
-from lm_eval.models.loading import bystander_note
 from lm_eval.reports.costs import print_forecasts
 from lm_eval.requests.values import Usage
 from lm_eval.text.columns import Cells, Column, FittingTable
@@ -56,9 +54,6 @@ def run(args: argparse.Namespace) -> int:
     config = config_of(args)
     if args.dry_run:
         return _dry_run([config])
-    if (note := bystander_note()) is not None:
-        print(f"{NAME}: {note}", file=sys.stderr, flush=True)
-        return 0
     require_numpy()  # the scores need it: better said before a judge is paid
     level = config.logging.verbosity
     holders = (spec.model_args for spec in judge_specs(config))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from lm_eval import evaluator
 from lm_eval.cli.lab.options import IN_TERMINAL
-from lm_eval.cli.run import check_output, leaves_the_run, run_of, task_manager
+from lm_eval.cli.run import check_output, run_of, task_manager
 from lm_eval.config.arguments import parse_seeds, split_list
 from lm_eval.errors import FormatError, OutputError, UsageError
 from lm_eval.formats.prompt_format import PromptFormat
@@ -58,8 +58,6 @@ def sweep(args: argparse.Namespace) -> int:
     """Sweep every task and print the results; with ``--dry_run``, print the costs alone."""
     check(args)
     run = with_answers(run_of(args))
-    if leaves_the_run():
-        return 0
     with hiding(run.model_args, run.options.prompt.gen_kwargs):
         tasks = load_tasks(args, run)
         check_samples(tasks, run.options)
