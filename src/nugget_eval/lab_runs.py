@@ -89,6 +89,12 @@ class NuggetRun(StoredRun):
 
         return reread_folder(self._folder(name), reader)
 
+    def judged(self, name: str) -> dict[str, Any]:
+        """The texts of a result with their nuggets, labels and quotations, for the viewer."""
+        from nugget_eval.lab.judgements import judgements
+
+        return judgements(self._folder(name))
+
     def _folder(self, name: str) -> JudgedFolder:
         if name not in self.folders:
             raise ComparisonError(f"{self.path} has no result {name!r}: {listing(self.folders)}.")

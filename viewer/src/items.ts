@@ -239,11 +239,21 @@ export async function loadTexts(items: Items, changed: () => void, isCurrent: ()
   // The beginning of every column first: these are the rows in view.
   await Promise.all(items.columns.filter((column) => !column.isDone).map(next));
   changed();
+  let last = performance.now();
+  let isNew = false;
   for (const column of items.columns)
     while (!column.isDone && isCurrent()) {
       const before = column.next;
       await next(column);
-      changed();
+      isNew = true;
+      if (performance.now() - last > REDRAW_MS) {
+        changed();
+        [last, isNew] = [performance.now(), false];
+      }
       if (column.data.live && column.next === before) break;
     }
+  if (isNew) changed();
 }
+
+/** While first words arrive, the page is drawn again after this time, not for every chunk. */
+const REDRAW_MS = 600;

@@ -5,6 +5,7 @@ import { useEffect, useState } from "preact/hooks";
 import { ComparePage } from "./pages_compare";
 import { ItemPage } from "./pages_item";
 import { ItemsPage } from "./pages_items";
+import { JudgePage } from "./pages_judge";
 import { RunView } from "./pages_run";
 import { RunsPage, useRuns, Waiting } from "./pages_runs";
 import { go, link, type Route, useRoute } from "./route";
@@ -48,6 +49,8 @@ function Page({ route, all }: { route: Route; all: Runs }) {
       return <ItemPage route={route} all={all} />;
     case "compare":
       return <ComparePage route={route} all={all} />;
+    case "judge":
+      return <JudgePage route={route} all={all} />;
     default:
       return (
         <main>

@@ -213,7 +213,6 @@ function Table(props: {
     const flips = several ? items.flips(at) : 0;
     return (
       <div
-        key={items.keys[at]}
         id={`row-${index}`}
         class={`row ${index === active ? "active" : ""}`}
         role="row"

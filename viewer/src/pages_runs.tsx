@@ -126,7 +126,7 @@ function RunCard(props: { run: Run; scale: Scale; isChosen: boolean; toggle: () 
   const { run, scale, isChosen, toggle } = props;
   const rows = run.results.slice(0, MOST_ROWS);
   const several = tasksOf(run).length > 1;
-  const href = run.kind === "live" ? link("items", [run.results[0]?.task ?? ""], { runs: run.id }) : link("run", [run.id]);
+  const href = run.kind === "live" ? link("items", [run.results[0]?.task ?? ""], { runs: run.id }) : link(run.kind === "judge" ? "judge" : "run", [run.id]);
   const cost = run.cost?.cost;
   return (
     <li class={`card run ${isChosen ? "chosen" : ""}`}>

@@ -247,3 +247,27 @@ export interface Compared {
   notes: string[];
   problem: string | null;
 }
+
+export interface JudgedNugget {
+  doc: number;
+  text: string;
+  importance: string | null;
+  label: string | null;
+  gold: string | null;
+  votes: Record<string, string | null>;
+  quote: string | null;
+  verdict: string | null;
+  rationale: string | null;
+  spans: [number, number][];
+}
+
+export interface Judged {
+  judges: string[];
+  metric: string;
+  scores: { run_id: string; means: Record<string, Estimate & { value: number | null }> }[];
+  agreement: { measures?: Record<string, Estimate> } | null;
+  coverage: { labelled: number; total: number; share: number } | null;
+  labels: Record<string, number>;
+  notes: string[];
+  units: { qid: string; unit: string; query: string; passage: string; nuggets: JudgedNugget[] }[];
+}

@@ -112,7 +112,7 @@ def check_snippets(
     """
     if what == "off":
         return [Checked(label, None) for label in labels]
-    quoted = _by_number(reasoned, len(labels))
+    quoted = quotes_by_number(reasoned, len(labels))
     checked = []
     for number, label in enumerate(labels, 1):
         if label is None or label == "not_support":
@@ -125,12 +125,16 @@ def check_snippets(
 
 def snippet_verdict(snippet: str | None, passage: str) -> Verdict:
     """Whether each part of a quotation occurs in the passage; an ellipsis separates parts."""
-    parts = [whole_words(part) for part in _GAP.split(snippet or "")]
-    parts = [part for part in parts if part.strip() not in _NOTHING]
+    parts = [whole_words(part) for part in quote_parts(snippet or "")]
     if not parts:
         return "none"
     whole = _passage_words(passage)
     return "found" if all(part in whole for part in parts) else "not_found"
+
+
+def quote_parts(snippet: str) -> list[str]:
+    """The parts of a quotation that an ellipsis separates, without those that quote nothing."""
+    return [part for part in _GAP.split(snippet) if whole_words(part).strip() not in _NOTHING]
 
 
 def _after(label: Label, verdict: Verdict, what: str) -> Label | None:
@@ -139,7 +143,7 @@ def _after(label: Label, verdict: Verdict, what: str) -> Label | None:
     return _STEP_DOWN[label] if what == "downgrade" else None
 
 
-def _by_number(reasoned: Sequence[Reasoned], count: int) -> dict[int, str | None]:
+def quotes_by_number(reasoned: Sequence[Reasoned], count: int) -> dict[int, str | None]:
     """Nugget number → snippet; without numbers, in order if there is one for each nugget."""
     if len(reasoned) == count and all(item.number is None for item in reasoned):
         return {number: item.snippet for number, item in enumerate(reasoned, 1)}
