@@ -36,6 +36,12 @@ OLDEST_IN    := $(OLDEST)/.made
 OLDEST_TESTS := tests/unit/lm_eval/config tests/unit/lm_eval/models/test_chat_template.py \
   tests/unit/lm_eval/models/http tests/unit/lm_eval/text
 
+# The viewer is tested in a real browser, and its one file is built again and compared with the one that
+# is committed. Both need what may not be there: then they are left out, and that is said.
+BROWSER_DEB := chromium
+NODE_FITS   := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 22 || (a == 22 && b >= 12) || (a == 20 && b >= 19) ? 0 : 1)' 2>/dev/null && command -v npm)
+APP         := src/lm_eval/viewer/app.html
+
 TESTS_HF := $(filter $(HF_PYTHON),$(PY_VERSION))
 
 VENV_DEB := python$(PY_VERSION)-venv
@@ -44,18 +50,18 @@ VENV_DEB := python$(PY_VERSION)-venv
 MYPY_FOR := $(if $(filter 3.12 3.13,$(PY_VERSION)),--python-version $(PY_VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest lint bench clean
+.PHONY: help demo test test-oldest lint bench clean viewer viewer-check browser screenshots
 .DELETE_ON_ERROR:
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 14
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 	@echo "Settings: PYTHON=$(PYTHON) VENV=$(VENV) WORKERS=$(WORKERS) PYTEST_ARGS= BENCH_ARGS= DEMO_TASKS= DEMO_ARGS="
 
 demo: $(DEMO_IN)  ## evaluate the embedded model in four formats, and say what differs
 	@echo "demo     $(DEMO_TASKS)"
 	@$(BIN)/lm-eval run --tasks $(DEMO_TASKS) $(DEMO_ARGS)
 
-test: lint $(if $(filter $(HF_PYTHON),$(PY_VERSION)),test-oldest)  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
+test: lint viewer-check browser $(if $(filter $(HF_PYTHON),$(PY_VERSION)),test-oldest)  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
 	@$(if $(TESTS_HF),,echo "left out tests of hf, Ray and the oldest dependencies: they run on Python $(HF_PYTHON) only")
 	@echo "pytest"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
@@ -73,6 +79,32 @@ lint: $(DEV_IN)  ## check style, formatting and types
 	@echo "mypy"
 	@$(BIN)/mypy --no-error-summary $(MYPY_FOR)
 
+viewer: viewer/node_modules/.made  ## build the viewer's one file from viewer/ (needs node 20.19 or newer)
+	@echo "npm      run build"
+	@cd viewer && npm run --silent check && npm run --silent build -- --logLevel warn
+
+viewer-check: $(if $(NODE_FITS),viewer/node_modules/.made)
+	@$(if $(NODE_FITS),echo "npm      run build and compare $(APP)",echo "left out building the viewer again: node 20.19 or newer and npm are not there")
+	@$(if $(NODE_FITS),cd viewer && npm run --silent check && npm run --silent build -- --logLevel warn --outDir node_modules/.built)
+	@$(if $(NODE_FITS),cmp viewer/node_modules/.built/app.html $(APP) || { echo "$(APP) is not what viewer/ builds; to fix: make viewer"; exit 1; })
+
+viewer/node_modules/.made: viewer/package-lock.json
+	@echo "npm      ci"
+	@cd viewer && npm ci --silent --no-audit --no-fund
+	@touch $@
+
+browser: $(DEV_IN)
+	@command -v chromium >/dev/null || { \
+	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	    echo "left out tests in a browser. On Debian or Ubuntu: sudo apt-get install $(BROWSER_DEB)"; exit 0; fi; \
+	  echo "apt-get  $(BROWSER_DEB)"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
+	    apt-get -qq install -y --no-install-recommends $(BROWSER_DEB); } >/dev/null; }
+
+screenshots: browser  ## take the pictures of the viewer in docs/images/ again
+	@echo "chromium docs/screenshots.py"
+	@$(BIN)/python docs/screenshots.py
+
 bench: $(DEMO_IN)  ## run the benchmarks
 	@echo "bench    benchmarks/run.py $(BENCH_ARGS)"
 	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
@@ -80,7 +112,7 @@ bench: $(DEMO_IN)  ## run the benchmarks
 clean:  ## remove the environment, caches and demo results
 	@echo "clean    $(VENV) .demo caches"
 	@if [ -e $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi
-	@rm -rf .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf viewer/node_modules .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A folder that is no virtual environment is never overwritten. The .gitignore keeps git and ruff out

@@ -1,6 +1,6 @@
 /** One item under all formats: prompt, reply, what was read from it and by which rule. */
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { sampleAt } from "./data";
 import { diff } from "./diff";
 import { filtered, sorted } from "./filter";
@@ -42,7 +42,7 @@ export function ItemPage({ route, all }: { route: Route; all: Runs }) {
   const before = address(at - 1);
   const after = address(at + 1);
   const back = link("items", [task], { runs: runIds, q: query, sort: sortBy, at: String(doc) });
-  useEffect(() => {
+  useLayoutEffect(() => {
     const keys = (event: KeyboardEvent) => {
       if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return;
       if (event.ctrlKey || event.metaKey || event.altKey) return;

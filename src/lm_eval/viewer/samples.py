@@ -203,7 +203,8 @@ def scored_choices(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
         count = tokens[number] if number < len(tokens) else None
         rows.append({"text": text, "logprob": score[0], "greedy": score[1], "tokens": count})
     is_gold = _gold_places(sample, [str(row["text"]) for row in rows])
-    picked = _picked(sample, rows, is_gold)
+    known = _mapping(sample.get("scored")).get("picked")
+    picked = known if type(known) is int else _picked(sample, rows, is_gold)
     return [
         {**row, "gold": number in is_gold, "picked": number == picked}
         for number, row in enumerate(rows)
@@ -241,7 +242,7 @@ def _gold_places(sample: Mapping[str, Any], texts: Sequence[str]) -> set[int]:
 def _picked(
     sample: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], gold: set[int]
 ) -> int | None:
-    """The choice that the first metric takes as the answer.
+    """The choice that the first metric takes as the answer, where the sample does not say.
 
     Checked against that metric's value, where the right choice is known: None rather than a mark on
     a choice that the score contradicts.

@@ -70,7 +70,6 @@ class _Handler(BaseHTTPRequestHandler):
     """One request: the page, or an answer of the contract."""
 
     server: ViewerServer
-    protocol_version = "HTTP/1.1"
     server_version, sys_version = "lm-eval", ""
     timeout = 60
 
