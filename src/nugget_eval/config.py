@@ -163,7 +163,7 @@ AUTO = "auto"
 COMBINE = ("median", "dawid_skene")
 CANARIES = ("none", "absent", "verbatim", "both")
 SNIPPET_CHECKS = ("off", "flag", "downgrade", "drop")
-CONSTRAIN = ("off", "auto", "on")
+CONSTRAIN = ("off", "auto", "on", "likelihood")
 
 
 def _setting(
@@ -250,8 +250,8 @@ class ModelConfig(_Section):
     constrain: str = _setting(
         "off",
         one_of(CONSTRAIN),
-        "have the server hold the reply to a JSON schema: off, auto (where the backend and the prompt "
-        "allow it, and without if the server refuses) or on",
+        "hold the judge to the three labels: off, auto (where the model can be held), on, or likelihood "
+        "(score each label of each nugget instead of asking for text; small models can judge so)",
     )
     seed: int = _setting(1234, whole(0), "seed of fences, canaries and intervals")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -209,36 +210,69 @@ def test_several_judges(work: Workplace) -> None:
     assert "alpha_ordinal" in done.out
 
 
+def holding(judge: ToyJudge) -> Callable[[str, Any], tuple[int, Any]]:
+    """A judge's server that holds replies to the schema it is given, whatever is asked."""
+
+    def answer(path: str, body: Any) -> tuple[int, Any]:
+        if body and body["messages"][-1]["content"] == "Say hello.":
+            said = '{"answer": "12"}' if "response_format" in body else "Hello!"
+            return 200, {"choices": [{"message": {"content": said}, "finish_reason": "stop"}]}
+        return judge(path, body)
+
+    return answer
+
+
 def test_constrained_output(work: Workplace) -> None:
     def held(question: Question) -> str:
-        return json.dumps({"labels": list(question.labels)})
+        if "response_format" not in question.body:  # the reasons that come first
+            return "<reasoning>\nAll is said.\n</reasoning>"
+        return json.dumps({str(n): label for n, label in enumerate(question.labels, 1)})
 
     judge = ToyJudge(held)
-    with FaultyServer(judge) as server:
-        assert work.run(server.url, "--constrain", "on").code == 0
+    with FaultyServer(holding(judge)) as server:
+        done = work.run(server.url, "--constrain", "on")
+        assert done.code == 0, done.err
         assert work.labels() == RIGHT
+        assert "(enforced)" in done.out
         shape = judge.asked[0].body["response_format"]["json_schema"]["schema"]
-        labels = shape["properties"]["labels"]
-        assert labels["minItems"] == labels["maxItems"] == len(judge.asked[0].data.nuggets)
-        done = work.run(server.url, "--constrain", "on", "--prompt_type", "short_cot")
-        assert done.code == 1
-        assert "more than bare JSON" in done.err
+        count = len(judge.asked[0].data.nuggets)
+        assert list(shape["properties"]) == [str(place + 1) for place in range(count)]
+        assert all(row["held_by"] == "enforced" for row in work.replies())
+        assert work.summary()["judges"][0]["model"]["labels"] == "enforced"
 
 
 def test_a_server_without_constrained_output(work: Workplace) -> None:
     def knows_no_schema(question: Question) -> str | dict[str, Any]:
-        if "response_format" in question.body:
-            return {"status": 400, "error": "unknown field response_format"}
+        assert "response_format" not in question.body
         return plain(question)
 
-    with FaultyServer(ToyJudge(knows_no_schema)) as server:
+    judge = ToyJudge(knows_no_schema)
+
+    def answer(path: str, body: Any) -> tuple[int, Any]:
+        if body and body["messages"][-1]["content"] == "Say hello.":
+            if "response_format" in body:
+                return 400, {"error": {"message": "unknown field response_format"}}
+            said = {"message": {"content": "Hello!"}, "finish_reason": "stop"}
+            return 200, {"choices": [said]}
+        return judge(path, body)
+
+    with FaultyServer(answer) as server:
         done = work.run(server.url, "--constrain", "auto")
         assert done.code == 0, done.err
-        assert "the server refused the JSON schema" in done.err
+        assert "--constrain auto: replies are not held to the labels" in done.err
         assert work.labels() == RIGHT
+        assert "(enforced)" not in done.out
         done = work.run(server.url, "--constrain", "on")
-        assert done.code == 1
-        assert "try --constrain off" in done.err
+        assert done.code != 0
+        assert "--constrain on is not possible" in done.err
+        assert "Use --constrain off" in done.err
+
+
+def test_labels_cannot_be_scored_by_a_chat_server(work: Workplace) -> None:
+    with FaultyServer(ToyJudge()) as server:
+        done = work.run(server.url, "--constrain", "likelihood")
+    assert done.code != 0
+    assert "cannot score text" in done.err
 
 
 def test_requests_that_fail_for_good_are_missing_and_asked_by_the_next_run(work: Workplace) -> None:

@@ -11,8 +11,11 @@ from lm_eval.errors import MissingExtraError
 from lm_eval.models.gguf import GgufLM
 from nugget_eval.config import Config
 from nugget_eval.judge.evaluation import evaluate
+from nugget_eval.prompts.formats import nugget_format
 from nugget_eval.reading import read_labels
+from nugget_eval.reading.candidates import FORMAT_TYPES
 from tests.support.nuggets.workplace import TOPICS, Workplace
+from tests.support.paths import ROOT
 
 
 @pytest.fixture(scope="module")
@@ -64,3 +67,51 @@ def test_the_embedded_model_judges(lm: GgufLM, tmp_path: Path) -> None:
     assert {label for own in done.labels for label in own} <= given
     mean = done.scores()[0].means["all_score"]
     assert (mean.labelled, mean.total) == (done.labelled, 2)
+
+
+@pytest.mark.parametrize(
+    ("constrain", "prompt_type"),
+    [("likelihood", "no_reasoning"), ("on", "no_reasoning"), ("on", "short_cot")],
+)
+def test_the_embedded_model_labels_everything_where_it_is_held(
+    lm: GgufLM, tmp_path: Path, constrain: str, prompt_type: str
+) -> None:
+    """The example of the documentation."""
+    write_example(tmp_path)
+    config = Config()
+    config.model.constrain, config.model.prompt_type = constrain, prompt_type
+    config.model.max_tokens = 40
+    config.data.nuggets = str(tmp_path / "nuggets.jsonl")
+    config.data.answers = [str(tmp_path / "answers.jsonl")]
+    done = evaluate(config, model=lm)
+    assert (done.labelled, done.total) == (4, 4)
+    judged = done.judged[0]
+    assert judged.held_by == ("likelihood" if constrain == "likelihood" else "enforced")
+    assert judged.shown_name.endswith(f"({judged.held_by})")
+    for reply in judged.replies:
+        assert reply.problem is None
+        if constrain == "likelihood":
+            assert reply.scores is not None
+            assert reply.labels == (max(reply.scores, key=lambda label: reply.scores[label]),)
+
+
+@pytest.mark.parametrize("format_type", FORMAT_TYPES)
+def test_every_output_format_is_held_to_what_its_reader_reads(format_type: str) -> None:
+    labels = ("not_support", "support", "partial_support")
+    for prompt_type in ("no_reasoning", "short_cot"):
+        how = nugget_format(prompt_type, format_type)
+        grammar = how.grammar(3)
+        said = how.output.write(labels)
+        reply = f"{grammar.before_answer('So.')}\n{said}" if grammar.opening else said
+        filled = grammar.answers(reply)
+        assert filled is not None
+        assert tuple(text for text, _ in filled) == labels
+        assert tuple(how.read(reply, 3).labels) == labels
+
+
+def write_example(folder: Path) -> None:
+    """The two files of docs/nuggets.md."""
+    page = (ROOT / "docs/nuggets.md").read_text(encoding="utf-8")
+    for name in ("nuggets.jsonl", "answers.jsonl"):
+        block = page.partition(f"<!-- file: {name} -->\n```jsonl\n")[2].partition("```")[0]
+        (folder / name).write_text(block, encoding="utf-8")

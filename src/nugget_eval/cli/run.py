@@ -134,7 +134,7 @@ def _judge_table(done: Evaluation) -> FittingTable:
         cost = prices.cost(usage) if prices else None
         rows.append(
             Cells(
-                name=visible(judged.name, 60),
+                name=visible(judged.shown_name, 60),
                 labelled=f"{read:,}/{len(labels):,} ({percent(read, len(labels))})",
                 alarms=count(counts.alarms) if counts.alarms else "",
                 failed=count(counts.failed) if counts.failed else "",

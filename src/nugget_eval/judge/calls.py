@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from lm_eval.errors import UsageError
+from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.formats.assemble import Chat, Context, Prompt
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM
-from lm_eval.requests import GenerateRequest
+from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request
 from nugget_eval.config import AUTO, Config
 from nugget_eval.data.items import NuggetItem
 from nugget_eval.prompts.examples import Example, load_examples
@@ -26,6 +28,8 @@ from nugget_eval.reading.spellings import LABELS, Label
 
 ASK, SINGLE = "ask", "single"
 BUILTIN = "builtin"
+ENFORCED: Literal["enforced"] = "enforced"
+LIKELIHOOD: Literal["likelihood"] = "likelihood"
 
 # Fixed wordings for the judge: a reply is data, so none of its text goes back into a prompt.
 PROBLEMS = {
@@ -74,14 +78,14 @@ class JudgeCaller:
         self, config: Config, items: Sequence[NuggetItem], *, as_chat: bool = True
     ) -> None:
         self.items = items
-        self.is_constrained = False
-        """True if the server is asked to constrain replies to a schema."""
+        self.held_by: Literal["enforced", "likelihood"] | None = None
+        """How the model is held to the labels; None: it is not."""
         self._config = config
         self._as_chat = as_chat
         self._formats: dict[str, NuggetFormat] = {}
         self._chosen: dict[int, str] = {}
         self._examples = _examples(config.model.examples)
-        self._kwargs: dict[tuple[int, int | None], Mapping[str, Any]] = {}
+        self._kwargs: dict[int, Mapping[str, Any]] = {}
 
     # Which nuggets are asked
 
@@ -90,8 +94,9 @@ class JudgeCaller:
         model, evaluation = self._config.model, self._config.evaluation
         calls = []
         for index, item in enumerate(self.items):
-            for start in range(0, len(item.nuggets), model.batch_size):
-                batch = range(start, min(start + model.batch_size, len(item.nuggets)))
+            size = 1 if self.held_by == LIKELIHOOD else model.batch_size
+            for start in range(0, len(item.nuggets), size):
+                batch = range(start, min(start + size, len(item.nuggets)))
                 for turn, order in enumerate(_orders(batch, evaluation.permutations)):
                     call = Call(index, turn, order, model.max_tokens)
                     calls.append(self._with_canaries(call))
@@ -175,13 +180,31 @@ class JudgeCaller:
     def request(self, call: Call, task: str) -> GenerateRequest:
         """The request for a call; its index does not depend on other calls."""
         index = call.permutation * len(self.items[call.item].nuggets) + min(call.numbers)
-        return GenerateRequest(task, call.item, index, self.context(call), self.gen_kwargs(call))
+        return GenerateRequest(
+            *(task, call.item, index, self.context(call), self.gen_kwargs(call)),
+            grammar=self._grammar(call) if self.held_by == ENFORCED else None,
+        )
+
+    def requests(self, call: Call, task: str) -> tuple[Request, ...]:
+        """What is asked for a call: a text, or the likelihood of each label of its one nugget."""
+        if self.held_by != LIKELIHOOD:
+            return (self.request(call, task),)
+        asked = self.request(call, task)
+        return tuple(
+            LoglikelihoodRequest(
+                task, call.item, asked.index * len(LABELS) + n, asked.context, text
+            )
+            for n, text in enumerate(self.label_texts(call).values())
+        )
+
+    def label_texts(self, call: Call) -> dict[Label, str]:
+        """Label → the reply that gives it to the one nugget of a call."""
+        output = self.format(self.items[call.item]).output
+        return {label: output.write([label]) for label in LABELS}
 
     def gen_kwargs(self, call: Call) -> Mapping[str, Any]:
         """Generation arguments; one object for all calls that share them."""
-        count = call.count if self.is_constrained else None
-        key = (call.max_tokens, count)
-        if key not in self._kwargs:
+        if call.max_tokens not in self._kwargs:
             model = self._config.model
             kwargs: dict[str, Any] = {
                 "until": [],
@@ -189,48 +212,57 @@ class JudgeCaller:
                 "temperature": model.temperature,
                 **model.gen_kwargs,
             }
-            if count is not None:
-                kwargs["response_format"] = label_schema(count)
-            self._kwargs[key] = MappingProxyType(kwargs)
-        return self._kwargs[key]
+            self._kwargs[call.max_tokens] = MappingProxyType(kwargs)
+        return self._kwargs[call.max_tokens]
+
+    def _grammar(self, call: Call) -> Grammar:
+        return self.format(self.items[call.item]).grammar(call.count)
 
     def constrain(self, model: LM) -> None:
-        """Ask the server to constrain replies to a schema, if the config says so and it is possible."""
+        """Hold the judge to the labels as the config says; where that cannot be, say so."""
         wanted = self._config.model.constrain
-        if wanted == "off":
+        if wanted == "off" or not self.items:
             return
-        reasons = any(how.prompt_type.reasons for how in self.formats().values())
-        is_json = self._config.model.format_type in ("json", "adaptive")
-        problem = ""
-        if not model.capabilities.chat_only:
-            problem = f"{type(model).__name__} is not a server with a chat endpoint"
-        elif reasons or not is_json:
-            problem = (
-                "the prompt asks for more than bare JSON (use no_reasoning or legacy with json)"
+        if wanted == LIKELIHOOD:
+            self._score_labels(model)
+            return
+        problem = self._not_held(model)
+        if problem is None:
+            self.held_by = ENFORCED
+        elif wanted == "on":
+            raise UsageError(
+                f"--constrain on is not possible: {problem}. Use --constrain off, or --constrain "
+                "likelihood with a model that scores text."
             )
-        if problem and wanted == "on":
-            raise UsageError(f"--constrain on is not possible: {problem}. Use --constrain off.")
-        self.is_constrained = not problem
+        else:
+            warnings.warn(
+                f"--constrain auto: replies are not held to the labels: {problem}.",
+                LmEvalWarning,
+                stacklevel=3,
+            )
 
+    def _not_held(self, model: LM) -> str | None:
+        """Why the model cannot be held to some reply; None where it can."""
+        if not model.capabilities.enforces:
+            return f"{type(model).__name__} cannot hold replies to a grammar"
+        largest = max(self.first(), key=lambda call: call.count, default=None)
+        return None if largest is None else model.cannot_hold(self._grammar(largest))
 
-def label_schema(count: int) -> dict[str, Any]:
-    """The JSON schema of a list of ``count`` labels, as servers with OpenAI's protocol take it."""
-    labels = {
-        "type": "array",
-        "items": {"type": "string", "enum": list(LABELS)},
-        "minItems": count,
-        "maxItems": count,
-    }
-    schema = {
-        "type": "object",
-        "properties": {"labels": labels},
-        "required": ["labels"],
-        "additionalProperties": False,
-    }
-    return {
-        "type": "json_schema",
-        "json_schema": {"name": "nugget_labels", "strict": True, "schema": schema},
-    }
+    def _score_labels(self, model: LM) -> None:
+        problem = ""
+        if not model.capabilities.loglikelihood:
+            problem = (
+                f"{type(model).__name__} cannot score text; use a local model or --constrain on"
+            )
+        elif any(how.prompt_type.reasons for how in self.formats().values()):
+            problem = (
+                "the prompt asks for reasons before the labels; add --prompt_type no_reasoning"
+            )
+        elif self._config.evaluation.canary != "none":
+            problem = "canaries need several nuggets in a prompt; add --canary none"
+        if problem:
+            raise UsageError(f"--constrain likelihood is not possible: {problem}.")
+        self.held_by = LIKELIHOOD
 
 
 def _orders(batch: range, count: int) -> Iterator[tuple[int, ...]]:

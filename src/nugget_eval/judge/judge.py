@@ -15,10 +15,10 @@ from typing import Any
 from lm_eval.answers.ask import AnswerCache, ask_all
 from lm_eval.answers.exchange import DocSink
 from lm_eval.answers.keys import DocKeys
-from lm_eval.errors import LmEvalWarning, RequestError
+from lm_eval.errors import LmEvalWarning
 from lm_eval.formats.assemble import Turn
 from lm_eval.models.base import LM
-from lm_eval.requests import DocRequests, GenerateRequest
+from lm_eval.requests import DocRequests, GenerateRequest, LoglikelihoodRequest, Reply
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.tasks.prompts import Asked
 from lm_eval.text.secrets import known_secrets
@@ -26,15 +26,15 @@ from lm_eval.text.terminal import visible
 from nugget_eval.config import Config
 from nugget_eval.data.items import NuggetItem
 from nugget_eval.errors import JudgeError
-from nugget_eval.judge.calls import ASK, SINGLE, Call, JudgeCaller
+from nugget_eval.judge.calls import ASK, LIKELIHOOD, SINGLE, Call, JudgeCaller
 from nugget_eval.judge.voting import Verdict, check_snippets, median_label
 from nugget_eval.reading.candidates import LabelReading
 from nugget_eval.reading.reasoning import read_reasoning
-from nugget_eval.reading.spellings import Label
+from nugget_eval.reading.spellings import LABELS, Label
 
-REFUSED = (400, 404, 415, 422, 501)
-"""Status codes with which a server rejects ``response_format``."""
 _SPECIAL = 8
+_LABEL_ROOM = 32
+"""Tokens that the longest label takes at most, with what the output format has around it."""
 _EXCERPT = 300
 _NOT_ASKED = Asked(Turn(""), (), (), (), "")
 
@@ -58,6 +58,8 @@ class JudgedReply:
     failed: str | None = None
     too_long: bool = False
     """True if it was never sent, because the model would have seen only the end of the prompt."""
+    scores: Mapping[Label, float] | None = None
+    """Label → log-likelihood, where labels were scored; ``text`` is then the likeliest reply."""
 
     @property
     def missing(self) -> list[int]:
@@ -91,6 +93,13 @@ class Judged:
     replies: list[JudgedReply]
     usage: Usage = field(default_factory=Usage)
     facts: dict[str, Any] = field(default_factory=dict)
+    held_by: str | None = None
+    """How the judge was held to the labels: ``enforced``, ``likelihood``; None: it was not."""
+
+    @property
+    def shown_name(self) -> str:
+        """The judge's name, with a mark where it was held to the labels."""
+        return self.name if self.held_by is None else f"{self.name} ({self.held_by})"
 
     @property
     def flat_labels(self) -> list[Label | None]:
@@ -155,14 +164,19 @@ class Judge:
             votes,
             replies,
             Usage.total(self._usage),
-            self._model.describe(),
+            {**self._model.describe(), **self._held()},
+            held_by=self._caller.held_by,
         )
+
+    def _held(self) -> dict[str, Any]:
+        """How the judge was held to the labels, for the results; nothing where it was not."""
+        return {} if self._caller.held_by is None else {"labels": self._caller.held_by}
 
     def estimate(self) -> tuple[int, Estimated]:
         """The number of calls in the first stage, and their estimated usage."""
         calls = self._caller.first()
         return len(calls), self._model.estimate(
-            self._caller.request(call, self.name) for call in calls
+            request for call in calls for request in self._caller.requests(call, self.name)
         )
 
     @property
@@ -220,35 +234,17 @@ class Judge:
         if window is None or encode is None:
             return call
         text = self._model.render(self._caller.context(call))
-        least = self._config.model.max_tokens
+        is_scored = self._caller.held_by == LIKELIHOOD
+        least = _LABEL_ROOM if is_scored else self._config.model.max_tokens
+        if is_scored:
+            call = replace(call, max_tokens=least)
         if len(text.encode("utf-8", "replace")) + _SPECIAL + call.max_tokens <= window:
             return call  # no text has more tokens than bytes, but for special ones around it
         room = window - len(encode(text))
         return replace(call, max_tokens=min(call.max_tokens, room)) if room >= least else None
 
     def _replies(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
-        if not calls:
-            return []
-        try:
-            return self._streamed(calls, stage)
-        except RequestError as error:
-            if not self._caller.is_constrained or error.status not in REFUSED:
-                raise
-            if self._config.model.constrain == "on":
-                raise RequestError(
-                    f"{error} The request asked for a JSON schema (response_format), which this server "
-                    "may not know: try --constrain off.",
-                    status=error.status,
-                    stops_run=True,
-                ) from error
-            warnings.warn(
-                f"{self.name}: the server refused the JSON schema, so labels are asked for without "
-                f"one: {error}",
-                LmEvalWarning,
-                stacklevel=2,
-            )
-            self._caller.is_constrained = False
-            return self._streamed(calls, stage)
+        return self._streamed(calls, stage) if calls else []
 
     def _streamed(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
         wave = _Wave(f"{self.name}, {stage}", calls, self._caller)
@@ -293,6 +289,13 @@ class Judge:
             tuple(checked[position].verdict for position in positions),
             alarm,
         )
+
+    def read_scores(self, call: Call, answers: Sequence[Any]) -> JudgedReply:
+        """The likeliest label of a call's one nugget; of equal ones the first in the order of labels."""
+        texts = self._caller.label_texts(call)
+        scores = {label: float(answer[0]) for label, answer in zip(texts, answers, strict=True)}
+        best = max(scores, key=lambda label: scores[label])
+        return replace(self.read(call, Reply(texts[best], finish="stop")), scores=scores)
 
     def check_able(self, reply: JudgedReply) -> None:
         """Give up, or warn, if this is the last of the first replies and none of them held a label."""
@@ -371,8 +374,10 @@ class _Wave:
 
     def __init__(self, name: str, calls: Sequence[Call], caller: JudgeCaller) -> None:
         self.task = _Name(name)
-        self.counts: Mapping[str, int] = {GenerateRequest.kind: len(calls)}
-        self.num_requests = len(calls)
+        is_scored = caller.held_by == LIKELIHOOD
+        self.num_requests = len(calls) * (len(LABELS) if is_scored else 1)
+        kind = LoglikelihoodRequest.kind if is_scored else GenerateRequest.kind
+        self.counts: Mapping[str, int] = {kind: self.num_requests}
         self.calls = calls
         self.keys: DocKeys | None = None
         self._caller = caller
@@ -382,8 +387,9 @@ class _Wave:
 
     def asked(self) -> Iterator[DocRequests]:
         for index, call in enumerate(self.calls):
-            request = self._caller.request(call, self.task.name)
-            yield DocRequests(index, _NOT_ASKED, (), request.context, (request,))
+            requests = self._caller.requests(call, self.task.name)
+            context = self._caller.context(call)
+            yield DocRequests(index, _NOT_ASKED, (), context, requests)
 
 
 class _ReplySink(DocSink):
@@ -395,7 +401,11 @@ class _ReplySink(DocSink):
         self.replies: dict[int, JudgedReply] = {}
 
     def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:  # noqa: ARG002
-        self.replies[place] = self._judge.read(self._calls[place], answers[0])
+        call = self._calls[place]
+        if self._judge.caller.held_by == LIKELIHOOD:
+            self.replies[place] = self._judge.read_scores(call, answers)
+        else:
+            self.replies[place] = self._judge.read(call, answers[0])
         self._judge.check_able(self.replies[place])
 
     def miss(self, place: int, doc: DocRequests, answers: Sequence[Any], why: str) -> None:  # noqa: ARG002

@@ -75,6 +75,8 @@ def reply_rows(done: Evaluation) -> Iterator[dict[str, Any]]:
         for reply in judged.replies:
             row = reply_row(judged.name, done.items[reply.call.item], reply)
             row["format_type"] = done.config.model.format_type
+            if judged.held_by is not None:
+                row["held_by"] = judged.held_by
             if done.config.logging.log_prompts:
                 row["prompt"] = caller.messages(reply.call)
             yield row
@@ -112,6 +114,8 @@ def reply_row(judge: str, item: NuggetItem, reply: JudgedReply) -> dict[str, Any
             "span": reading.span,
             "repairs": list(reading.repairs),
         }
+    if reply.scores is not None:
+        row["log_likelihoods"] = dict(reply.scores)
     if call.canaries:
         row["canaries"] = plain(call.canaries)
         row["alarm"] = reply.alarm

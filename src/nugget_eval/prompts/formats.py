@@ -19,6 +19,7 @@ from lm_eval.config.fields import shorten
 from lm_eval.errors import listing
 from lm_eval.formats.assemble import Chat, Message
 from lm_eval.formats.compile import compile_format
+from lm_eval.formats.grammar import Grammar, Hole
 from lm_eval.formats.items import Item
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.readers import bind_reader
@@ -39,8 +40,10 @@ from nugget_eval.prompts.catalogue import (
 from nugget_eval.prompts.examples import Example, LeftOut, as_example, without_leaks
 from nugget_eval.prompts.fence import Data, as_item, mark_for, shielded
 from nugget_eval.reading.candidates import LabelReading
+from nugget_eval.reading.spellings import LABELS
 
 _LONGEST_REASON = 200
+_BLANK = "\0"
 EXAMPLE_LABELS = ("support", "not_support", "partial_support")
 
 
@@ -143,6 +146,16 @@ class NuggetFormat:
     def read(self, reply: str, count: int) -> LabelReading:
         """The labels that a reply gives to the ``count`` nuggets it was asked about."""
         return self.output.read(reply, count)
+
+    def grammar(self, count: int) -> Grammar:
+        """The replies to ``count`` nuggets that are whole: reasons where they are asked for, labels."""
+        texts = self.output.write([_BLANK] * count).split(_BLANK)
+        hole = Hole(choices=tuple(LABELS))
+        parts = [part for text in texts for part in (text, hole)][:-1]
+        filled = tuple(part for part in parts if part)
+        if self.prompt_type.reasons:
+            return Grammar(("\n", *filled), "</reasoning>")
+        return Grammar(filled)
 
     # Inside
 
