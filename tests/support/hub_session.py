@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import tiny_models
-from tests.support.servers.toy_hub import ToyHub, commit_of
+from tests.support.servers.data_hub import TOKEN, DataHub, Files, files_in
 
-TOKEN, WRONG_TOKEN = "hf_right_one", "hf_wrong_one"
+WRONG_TOKEN = "hf_wrong_one"
 
 
 def answers(name: str, **arguments: Any) -> dict[str, Any]:
@@ -37,28 +37,29 @@ def answers(name: str, **arguments: Any) -> dict[str, Any]:
     }
 
 
-def make_models(base: Path) -> dict[str, dict[str, Path]]:
+def make_models(base: Path) -> dict[str, dict[str, Files]]:
     one = tiny_models.save(base / "one", "llama")
     two = tiny_models.save(base / "two", "gpt2")
     (base / "bare").mkdir()
     for name in ("config.json", "tokenizer.json", "tokenizer_config.json"):
         shutil.copy(one / name, base / "bare")
     return {
-        "org/tiny": {"main": one, "v2": two},
-        "org/gated": {"main": one},
-        "org/bare": {"main": base / "bare"},
+        "org/tiny": {"main": files_in(one), "v2": files_in(two)},
+        "org/gated": {"main": files_in(one)},
+        "org/bare": {"main": files_in(base / "bare")},
     }
 
 
 def session(base: Path) -> dict[str, Any]:
-    found: dict[str, Any] = {"commit": commit_of(base / "one")}
-    with ToyHub(gated={"org/gated"}, token=TOKEN) as hub:
+    found: dict[str, Any] = {}
+    with DataHub(gated={"org/gated"}) as hub:
         os.environ["HF_ENDPOINT"] = hub.url  # before transformers is imported
-        hub.models = make_models(base)
+        hub.repos = make_models(base)
+        found["commit"] = hub.commit("org/tiny")
         found["here"] = answers(str(base / "one"))
         found["main"] = answers("org/tiny")
         found["v2"] = answers("org/tiny", revision="v2")
-        found["by commit"] = answers("org/tiny", revision=commit_of(base / "two"))
+        found["by commit"] = answers("org/tiny", revision=hub.commit("org/tiny", "v2"))
         found["no revision"] = answers("org/tiny", revision="v9")
         found["no model"] = answers("org/nothing")
         found["no weights"] = answers("org/bare")
@@ -69,7 +70,7 @@ def session(base: Path) -> dict[str, Any]:
         found["wrong token"] = answers("org/gated")
         os.environ["HF_TOKEN"] = TOKEN
         found["right token"] = answers("org/gated")
-        tokens = {token for _, token in hub.requests}
+        tokens = {request.authorization for request in hub.requests}
         assert {f"Bearer {TOKEN}", f"Bearer {WRONG_TOKEN}"} <= tokens  # or leaks could not show
     found["cached, hub gone"] = answers("org/tiny")
     found["not cached, hub gone"] = answers("org/other")

@@ -1,8 +1,9 @@
-"""A hub of data sets on this machine: what the real one answers to those who read data, from memory.
+"""A hub on this machine: what the real one answers to those who read data sets and models, from memory.
 
 ``DataHub`` serves ``repos``, ``{"owner/name": {"main": {path: bytes}}}``, with the addresses, headers,
-redirects and error codes of the hub. ``requests`` keeps what was asked. Faults are planned with
-``faults``, a list of ``Fault``: each meets the next request whose path it matches.
+redirects and error codes of the hub, for data sets and for models alike. ``requests`` keeps what was
+asked. Faults are planned with ``faults``, a list of ``Fault``: each meets the next request whose path
+it matches.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, quote, unquote, urlsplit
 
@@ -56,6 +58,8 @@ class DataHub:
     """Files that are sent from another host."""
     page_size: int = 1000
     ignores_range: bool = False
+    is_gone: bool = False
+    """Connections that are still open get no answer any more."""
     requests: list[Asked] = field(default_factory=list)
 
     def __enter__(self) -> DataHub:
@@ -71,6 +75,7 @@ class DataHub:
         return self
 
     def __exit__(self, *_: Any) -> None:
+        self.is_gone = True
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -117,6 +122,11 @@ class DataHub:
         return fault
 
 
+def files_in(folder: Path) -> Files:
+    """The files of a folder, as a branch of ``repos`` has them."""
+    return {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.is_file()}
+
+
 def git_sha1(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
@@ -136,6 +146,10 @@ class _DataHandler(BaseHTTPRequestHandler):
 
     def _answer(self) -> None:
         hub = self.answers
+        if hub.is_gone:
+            self.close_connection = True
+            self.connection.close()
+            return None
         parts = urlsplit(self.path)
         path = unquote(parts.path)
         given = self.headers.get("Authorization", "")
@@ -284,7 +298,7 @@ def _entry(path: str, data: bytes, large: str) -> dict[str, Any]:
 def _parts(path: str) -> tuple[str, str, str, str]:
     """``(kind, name, revision, rest)`` of an address of the hub."""
     match = re.fullmatch(
-        r"(?:/api)?/datasets/(?P<name>[^/]+(?:/[^/]+)??)"
+        r"(?:/api/datasets|/api/models|/datasets|)/(?P<name>[^/]+(?:/[^/]+)??)"
         r"(?:/(?P<kind>revision|tree|resolve|refs)"
         r"(?:/(?P<revision>refs/convert/parquet|[^/]+)(?:/(?P<rest>.*))?)?)?",
         path,
