@@ -96,7 +96,7 @@ class UnknownModelError(UnknownNameError, ValueError):
 class ConfigError(LmEvalError):
     """A configuration that cannot be used. ``path`` and ``line`` say where, if known.
 
-    ``key`` is the offending key, for whoever knows the file to find its line.
+    ``key`` is the offending key, so that a caller that knows the file can find its line.
     """
 
     def __init__(

@@ -101,13 +101,13 @@ class AnswerStore:
 
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys under which something is kept."""
-        found = {key for key in keys if key in self._added}
+        known = {key for key in keys if key in self._added}
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             some = keys[start : start + _KEYS_AT_ONCE]
             marks = ",".join("?" * len(some))
             rows = self._rows(f"SELECT key FROM answers WHERE key IN ({marks})", some)
-            found.update(row[0] for row in rows)
-        return found
+            known.update(row[0] for row in rows)
+        return known
 
     def put(
         self, key: bytes, answer: Answer, task: str | None = None, usage: Usage | None = None
@@ -370,7 +370,7 @@ def _is_readable(path: Path, wait_s: float) -> bool:
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=wait_s)) as db:
             return bool(db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
-    except sqlite3.OperationalError:  # such as a lock: whoever opens it to write is told
+    except sqlite3.OperationalError:  # such as a lock: opening it to write says so
         return True
     except sqlite3.DatabaseError:
         return False

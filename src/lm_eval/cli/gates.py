@@ -86,19 +86,19 @@ def requirements(texts: Sequence[str]) -> list[Requirement]:
 
 
 def _requirement(text: str) -> Requirement:
-    found = _CONDITION.fullmatch(text)
+    match = _CONDITION.fullmatch(text)
     try:
-        bound = float(found["bound"]) if found else None
+        bound = float(match["bound"]) if match else None
     except ValueError:
         bound = None
-    if found is None or bound is None or not math.isfinite(bound):
+    if match is None or bound is None or not math.isfinite(bound):
         raise UsageError(
             f"--require {text!r} is not a condition. Write TASK:METRIC>=NUMBER, with >=, <=, > or <, "
             f"such as {_EXAMPLE}; acc.low is the lower end of the interval, and read the share of "
             "replies with an answer."
         )
     return Requirement(
-        text, found["name"].strip(), found["metric"], found["end"], found["sign"], bound
+        text, match["name"].strip(), match["metric"], match["end"], match["sign"], bound
     )
 
 

@@ -52,7 +52,7 @@ class Reorderer:
         by_key: dict[Any, list[int]] = {}
         for index, item in enumerate(arr):
             by_key.setdefault(fn(item), []).append(index)
-        # Items of one key are equal to whoever gave it: each is the first of them.
+        # Items with one key are equal to the caller: each is the first of them.
         pairs = [([index], arr[same[0]]) for same in by_key.values() for index in same]
         self.arr = sorted(pairs, key=lambda pair: fn(pair[1]))
 

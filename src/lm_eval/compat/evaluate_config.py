@@ -149,7 +149,7 @@ class EvaluatorConfig:
 
 
 def _matches(selector: str, manager: TaskManager) -> list[str]:
-    """The names that a selector stands for; a path, a format or a group's member as it is."""
+    """The names that a selector selects; a path, a format or a group's member as it is."""
     name, format_name = split_selector(selector)
     is_path = name.endswith((".yaml", ".yml")) or Path(name).is_dir()
     if is_path and not manager.match_tasks([name]):

@@ -72,10 +72,10 @@ def json_object(text: str, flag: str) -> dict[str, Any]:
     """The object that a JSON text holds; anything else is an error that names the flag."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for key, value in pairs:
-            _add(found, key, value, flag)
-        return found
+            _add(values, key, value, flag)
+        return values
 
     try:
         value = json.loads(text, object_pairs_hook=once)

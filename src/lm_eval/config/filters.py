@@ -40,8 +40,8 @@ def regex_replace(text: str, pattern: str, replacement: str, count: int = 0) -> 
 
 def regex_findall(text: str, pattern: str) -> list[Any]:
     """Every match of ``pattern`` in order: its group where it has one, a list of groups if several."""
-    found = bounded(_compiled(pattern, "regex_findall").findall, _text(text, "regex_findall"))
-    return [list(match) if isinstance(match, tuple) else match for match in found]
+    matches = bounded(_compiled(pattern, "regex_findall").findall, _text(text, "regex_findall"))
+    return [list(match) if isinstance(match, tuple) else match for match in matches]
 
 
 @lru_cache(maxsize=256)
@@ -222,7 +222,7 @@ def indices(values: Sequence[Any], value: Any) -> list[int]:
 
 
 def digest(text: str) -> str:
-    """Twelve hexadecimal digits that stand for a text, to name a row that has no id."""
+    """Twelve hexadecimal digits computed from a text, to name a row that has no id."""
     return hashlib.sha256(_text(text, "digest").encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 

@@ -152,7 +152,7 @@ class Grammar:
         }
 
     def from_object(self, text: str) -> str | None:
-        """The text that an object of ``schema`` stands for; None where it is not such an object."""
+        """The answer text in an object of ``schema``; None where it is not such an object."""
         try:
             value = json.loads(text)
         except ValueError:

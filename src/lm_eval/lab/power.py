@@ -325,7 +325,7 @@ def _assumptions(aligned: Aligned, replies: Sequence[_ReplyVariance], label: str
     of_replies = sum(reply.variance / reply.count for reply in replies)
     return Assumptions(
         label,
-        # What the replies add is told apart, so that other numbers of them can be planned with.
+        # The variance that replies add is kept apart, so that other numbers of them can be planned with.
         max(0.0, total - of_replies),
         within=within,
         num_items=test.n,

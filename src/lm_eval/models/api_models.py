@@ -79,7 +79,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
 
     is_light = True
     meanwhile: Meanwhile | None = None
-    """What is done while the server works; set by whoever asks."""
+    """What is done while the server works; set by the caller."""
     endpoint = ""
     """The usual path of such an endpoint, for messages about an address that lacks it."""
     is_chat = False

@@ -231,7 +231,7 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         return self._read_length
 
     def _check_window(self) -> None:
-        """Refuse a window for which the model has no positions, whoever set it.
+        """Refuse a window for which the model has no positions, wherever it was set.
 
         The model's own window is read anew: another model may be in place by now.
         """

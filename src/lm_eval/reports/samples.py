@@ -259,8 +259,8 @@ def _scored_plain(doc: FilteredDoc) -> dict[str, Any]:
     }
     choices = list(doc.doc.asked.choices)
     if len(choices) > 1 and len(pairs) >= len(choices) and "acc" in doc.values:
-        found = scored["loglikelihoods"][: len(choices)]
-        place = max(range(len(choices)), key=found.__getitem__)
+        logprobs = scored["loglikelihoods"][: len(choices)]
+        place = max(range(len(choices)), key=logprobs.__getitem__)
         scored = {"picked": place, "by": "acc", "answer": choices[place], **scored}
     return {"scored": scored}
 

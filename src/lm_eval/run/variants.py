@@ -65,13 +65,13 @@ class OrderedTaskScorer(FormatTaskScorer):
             answer = None if prior is None else debiased_by(view, prior)
             self._keep_debiased(place, scored, answer)
         self._waiting = []
-        found = self._tally.result(priors)
+        choice_order = self._tally.result(priors)
         return [
             replace(
                 result,
-                choice_order=found,
-                fingerprints={**result.fingerprints, "choice_order": found.mode},
-                notes=[*result.notes, *found.notes()],
+                choice_order=choice_order,
+                fingerprints={**result.fingerprints, "choice_order": choice_order.mode},
+                notes=[*result.notes, *choice_order.notes()],
             )
             for result in super().results()
         ]

@@ -440,5 +440,5 @@ def only_number(text: str) -> str | None:
     plain = _plain(text).lower()
     if _QUALIFIED.search(plain) or any(unicodedata.category(c) == "No" for c in plain):
         return None
-    found = None if _WITHDRAWN.search(plain) else numbers_in(plain)
-    return found[0] if found and len(set(found)) == 1 else None
+    numbers = None if _WITHDRAWN.search(plain) else numbers_in(plain)
+    return numbers[0] if numbers and len(set(numbers)) == 1 else None

@@ -55,7 +55,7 @@ def _bag_f1(words: Sequence[str], gold: Sequence[str]) -> float:
 
 
 def contains(answer: str, golds: Sequence[str]) -> float:
-    """Whether the words of a gold stand side by side in the answer, in normal form."""
+    """Whether the answer contains the words of a gold next to each other, in normal form."""
     words = f" {squad_form(answer)} "
     return float(any(f" {gold} " in words for gold in _squad_golds(golds) if gold))
 
@@ -148,7 +148,7 @@ _LIST_BORDERS = (
 def _span_lists(answer: str, count: int) -> Iterator[Sequence[str]]:
     """The answer as one span and, where the gold has several, as a list of them.
 
-    Items stand on lines, or are parted by semicolons, or by commas and "and".
+    Items are on separate lines, or separated by semicolons, or by commas and "and".
     """
     yield (answer,)
     for border in _LIST_BORDERS if count > 1 else ():

@@ -53,9 +53,9 @@ class Finding:
 def findings(comparison: Comparison) -> list[Finding]:
     """Everything that the screen says about one comparison, the most important first."""
     overall = overall_line(comparison)
-    found = [Finding("", (overall,))] if overall else []
+    shown = [Finding("", (overall,))] if overall else []
     if all(row.num_read == 0 for row in comparison.rows):
-        return found
+        return shown
     lines = {
         REAL: [*_pair_lines(comparison, REAL)],
         CONFOUNDED: [*_confounded_lines(comparison)],
@@ -65,7 +65,7 @@ def findings(comparison: Comparison) -> list[Finding]:
     if verdicts:
         power = _power(comparison, comparison.pairs_called(INCONCLUSIVE))
         lines[verdicts[-1]].append(f"{power} {_footnote(comparison)}".strip())
-    return found + [Finding(LABELS[verdict], tuple(lines[verdict])) for verdict in verdicts]
+    return shown + [Finding(LABELS[verdict], tuple(lines[verdict])) for verdict in verdicts]
 
 
 def summary(comparison: Comparison) -> str:
@@ -134,9 +134,9 @@ def _names(pair: Pair) -> str:
 
 def _difference(pair: Pair) -> str:
     """``+.24 [.07, .39]``."""
-    found = pair.result.difference
-    sign = "+" if found.value > 0 else ""
-    return f"{sign}{short(found.value, 2)} {short_interval(found)}".rstrip()
+    difference = pair.result.difference
+    sign = "+" if difference.value > 0 else ""
+    return f"{sign}{short(difference.value, 2)} {short_interval(difference)}".rstrip()
 
 
 def _if_parsed(comparison: Comparison, pair: Pair) -> str:

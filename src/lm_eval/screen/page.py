@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 DOT = " · "
 MOST_REMARKS = 6
 MOST_SCORES = 30
-"""With more scores than these, those of a group stand for its tasks."""
+"""With more scores than these, groups are shown instead of their tasks."""
 COMMAND = 9
 """The width of the words before commands: ``Details`` and two spaces."""
 
@@ -319,22 +319,22 @@ def _left_out(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) 
 
 def _preferred(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) -> Iterator[str]:
     """``mcqa chose C for 40 of 80 items; each label is right 20 times.``."""
-    found = []
+    biased = []
     for result in results:
         label = None if result.tally is None else preferred_label(result.tally)
         if label is not None and result.tally is not None:
-            found.append((result, result.tally, label))
-    if not found:
+            biased.append((result, result.tally, label))
+    if not biased:
         return
     parts = [
         f"{name(result)} chose {visible(label)} for {tally.chosen[label]:,} of {tally.chosen.total():,}"
         f"{' items' if place == 0 else ''}"
-        for place, (result, tally, label) in enumerate(found[:MOST_ROWS])
+        for place, (result, tally, label) in enumerate(biased[:MOST_ROWS])
     ]
     more = (
-        f", and {len(found) - MOST_ROWS} more show a preference" if len(found) > MOST_ROWS else ""
+        f", and {len(biased) - MOST_ROWS} more show a preference" if len(biased) > MOST_ROWS else ""
     )
-    yield f"{', '.join(parts)}{more}; {_right_words(found)}."
+    yield f"{', '.join(parts)}{more}; {_right_words(biased)}."
 
 
 def _right_words(found: Sequence[tuple[TaskResult, ChoiceTally, str]]) -> str:
@@ -388,7 +388,7 @@ def _unread(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) ->
 
 
 def is_loud(readings: ReadingSummary) -> bool:
-    """Whether so many replies have no answer that the reader is told."""
+    """Whether enough replies lack an answer to say so."""
     return bool(readings.total) and 1 - readings.share_read > UNREAD_ABOVE
 
 

@@ -378,8 +378,8 @@ def place_within(
     inner = written.get("formats")
     names = list(inner) if isinstance(inner, Mapping) else []
     routes = [("formats",), ("template",), *(("formats", str(name)) for name in names)]
-    found = [locate_key(source, (*route, key)) for route in routes] if key else []
-    return next((place for place in found if place), (source, None))
+    lines = [locate_key(source, (*route, key)) for route in routes] if key else []
+    return next((place for place in lines if place), (source, None))
 
 
 def place_of(source: str | None, key: str) -> tuple[str | None, int | None]:

@@ -290,8 +290,8 @@ class Definitions:
             name, format_name = split_selector(member)
             if name not in self.index:
                 raise self._no_member(f"group {group.group!r} names {name!r}, which", name, source)
-            found = self.overridden(name, dict(shared), source, group=group.group)
-            return Member(found, format_name)
+            definition = self.overridden(name, dict(shared), source, group=group.group)
+            return Member(definition, format_name)
         if not isinstance(member, Mapping):
             raise ConfigError(
                 f"{source}: group {group.group!r} has a member {shorten(member)}; expected a name "
@@ -308,12 +308,12 @@ class Definitions:
         included = self._included(member.get("include"), source)
         overrides = {**shared, **included, **with_files_located(own, source)}
         asked_as = format_name is not None
-        found = self.overridden(
+        definition = self.overridden(
             name, overrides, source, group=group.group, is_asked_as_format=asked_as
         )
         if "as" in member:
-            found = _renamed(found, member["as"], f"{source}: group {group.group!r}")
-        return Member(found, format_name)
+            definition = _renamed(definition, member["as"], f"{source}: group {group.group!r}")
+        return Member(definition, format_name)
 
     def _no_member(
         self, what: str, name: str, source: str, *, in_place: bool = False

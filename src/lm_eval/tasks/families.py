@@ -113,18 +113,18 @@ def _options(each: Any) -> Options:
 def _values(key: str, values: Any) -> dict[Any, Values]:
     """The values of one variable: a list, or a mapping to the variables that come with each."""
     if isinstance(values, Mapping):
-        found = {value: further or {} for value, further in values.items()}
+        by_value = {value: further or {} for value, further in values.items()}
     elif isinstance(values, list):
-        found = {value: {} for value in values if _is_plain(key, value)}
-        if len(found) < len(values):
+        by_value = {value: {} for value in values if _is_plain(key, value)}
+        if len(by_value) < len(values):
             twice = next(value for value in values if values.count(value) > 1)
             raise ConfigError(f"each.{key} has {twice!r} twice. Remove one.")
     else:
-        found = {}
-    if not found:
+        by_value = {}
+    if not by_value:
         raise ConfigError(f"each.{key} must be a list of values or a mapping, not {values!r}.")
-    first, names = next(iter(found)), None
-    for value, further in found.items():
+    first, names = next(iter(by_value)), None
+    for value, further in by_value.items():
         _is_plain(key, value)
         if not isinstance(further, Mapping):
             raise ConfigError(
@@ -138,7 +138,7 @@ def _values(key: str, values: Any) -> dict[Any, Values]:
                 f"each.{key}: {with_it!r} has {str(name)!r} and {without!r} has not. Give every "
                 "value the same variables."
             )
-    return found
+    return by_value
 
 
 def _is_plain(key: str, value: Any) -> bool:
@@ -212,7 +212,7 @@ def _areas(
             "areas must map names to lists of values of `each`, such as `areas: {stem: [algebra]}`, "
             f"not {areas!r}."
         )
-    found: dict[str, tuple[str, ...]] = {}
+    tasks_of: dict[str, tuple[str, ...]] = {}
     placed: dict[str, str] = {}
     for area, wanted in areas.items():
         key = _key_of(str(area), wanted, options)
@@ -223,8 +223,8 @@ def _areas(
                     f"areas: {task!r} is in {placed[task]!r} and in {str(area)!r}. Name it once."
                 )
             placed[task] = str(area)
-        found[f"{group}_{area}"] = tasks
-    return found
+        tasks_of[f"{group}_{area}"] = tasks
+    return tasks_of
 
 
 def _key_of(area: str, wanted: Sequence[Any], options: Options) -> str:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 CHECKED_DOCS = 5
 LOOKED_AT = 200
 FEWEST = 20
-"""Docs that must have their golds at one place before that is no chance."""
+"""Docs that must have their golds at one place before that cannot be chance."""
 _LABEL = r"(?:^|[\s(\[])\(?[A-Za-z0-9]{1,2}[.):\]]\)?\s*"
 
 
@@ -297,7 +297,7 @@ class _Scan:
     shapes: dict[Any, tuple[int, Item]] = field(default_factory=dict)
     """Number of choices and gold → the first doc that has them."""
     is_hopeless: bool = False
-    """Whether so many docs failed that the others were not looked at."""
+    """Whether too many docs failed to go on with the others."""
 
 
 def _unfit(tasks: Sequence[ConfigurableTask]) -> dict[str, str]:

@@ -199,7 +199,7 @@ def _yaml_files(root: Path, problems: list[LmEvalError]) -> Iterator[tuple[str, 
     if root.is_file():
         yield str(root), _stamp(str(root)) or (0, 0)
         return
-    found: list[tuple[str, Stamp]] = []
+    files: list[tuple[str, Stamp]] = []
     folders = [str(root)]
     while folders:
         folder = folders.pop()
@@ -216,8 +216,8 @@ def _yaml_files(root: Path, problems: list[LmEvalError]) -> Iterator[tuple[str, 
                 if stamp is None:
                     problems.append(_unreadable(entry.path, "it is a link to nothing"))
                 else:
-                    found.append((entry.path, stamp))
-    yield from sorted(found)
+                    files.append((entry.path, stamp))
+    yield from sorted(files)
 
 
 def _unreadable(path: str, why: str) -> ConfigError:

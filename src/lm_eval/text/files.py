@@ -14,14 +14,14 @@ from lm_eval.errors import OutputError
 from lm_eval.text.encode import text_hash
 
 PARTIAL = ".partial"
-"""How the name of a file ends that is still being written; whoever writes it holds a lock on it."""
+"""How the name of a file ends that is still being written; its writer holds a lock on it."""
 _ABANDONED = re.compile(r"\.\d+\.partial|samples_.*\.jsonl(?:\.sorted)?\.partial")
 
 
 def cache_folder() -> Path:
     """This program's folder in the user's cache, created if missing: nobody else may look into it.
 
-    A folder that cannot be created or changed is left to whoever writes into it.
+    A folder that cannot be created or changed is reported when something is written into it.
     """
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     folder = Path(base) / "lm-eval-formats"

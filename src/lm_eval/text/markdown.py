@@ -117,7 +117,7 @@ def make_table(
 ) -> str:
     """What ``simple_evaluate`` returns as a Markdown table, a row for each metric.
 
-    ``column="groups"`` shows the groups alone. Members stand below their group, indented;
+    ``column="groups"`` shows the groups alone. Members are listed below their group, indented;
     ``sort_results`` orders by name instead.
     """
     rows = list(_result_rows(result_dict, column, sort_results))

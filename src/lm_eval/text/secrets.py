@@ -293,7 +293,7 @@ def known_secrets() -> RunSecrets:
 def hiding(*holders: Any) -> Iterator[RunSecrets]:
     """Know the secrets of the environment and of ``holders`` (arguments of models, settings).
 
-    An error that leaves the block does not hold them, whoever raised it. Blocks inside one another
+    An error that leaves the block does not contain them. Blocks inside one another
     share what they know.
     """
     before = _KNOWN.get()

@@ -169,8 +169,8 @@ def is_turn_back(line: str) -> bool:
 
 def correction(text: str, start: int) -> int | None:
     """Where the correction begins that follows an answer; None if there is none."""
-    found = _CORRECTION.search(text, start)
-    return found.end() if found else None
+    correction = _CORRECTION.search(text, start)
+    return correction.end() if correction else None
 
 
 _CUE_WORDS = names(
@@ -257,7 +257,7 @@ _LABELLED = re.compile(
 )
 _NUMBERED_KEY = re.compile(r"\W{0,4}(?:[^\W\d_]+\W{1,3}){1,2}\d{1,3}\s?[:.)–—]")
 _SHORT_KEY = 4
-_LONG_KEY = 6  # words: with so many it is a sentence, whatever is among them
+_LONG_KEY = 6  # words: a key this long is a sentence
 _WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
 

@@ -157,10 +157,10 @@ _LABEL_WORD = re.compile(r"\b(?:partial_|not_)?support\b", re.IGNORECASE)
 
 def _verdict(source: str, words: LabelWords) -> Label | None:
     """The label of a text that ends ``Therefore the label is support.`` and names no other."""
-    found = _VERDICT.search(source, max(0, len(source) - 140))
-    if found is None or _LABEL_WORD.search(source, 0, found.start()):
+    verdict = _VERDICT.search(source, max(0, len(source) - 140))
+    if verdict is None or _LABEL_WORD.search(source, 0, verdict.start()):
         return None
-    return words(found["label"], strict_slot=False)
+    return words(verdict["label"], strict_slot=False)
 
 
 _GROUP = re.compile(

@@ -90,7 +90,7 @@ def tagged(text: str, words: LabelWords) -> list[Candidate]:
         return []
     source = _without_comments(text)
     tags = list(_tags(source))
-    found: list[Candidate] = []
+    candidates: list[Candidate] = []
     group = _Group()
     last_end, skip = 0, -1
     for i, tag in enumerate(tags):
@@ -99,7 +99,7 @@ def tagged(text: str, words: LabelWords) -> list[Candidate]:
         if i == skip:
             continue
         if _starts_anew(tag, group, gap):
-            found += _finished(group)
+            candidates += _finished(group)
             group = _Group(depth=group.depth)
         following = tags[i + 1] if i + 1 < len(tags) else None
         if tag.kind == "open" and following and _closes(tag, following):
@@ -109,8 +109,8 @@ def tagged(text: str, words: LabelWords) -> list[Candidate]:
             last_end = following.span[1]
         else:
             _other(group, tag, words)
-    found += _finished(group)
-    return found
+    candidates += _finished(group)
+    return candidates
 
 
 def answer_spans(text: str) -> list[Span]:
@@ -173,12 +173,12 @@ def _tags(text: str) -> Iterator[_Tag]:
 @lru_cache(maxsize=4096)
 def _parsed(source: str) -> tuple[str, int | None, dict[str, str], str]:
     """Name, number, attributes and kind of a tag; the same tags come again and again."""
-    found = _TAG.match(source)
-    assert found is not None
-    local = found[2].rpartition(":")[2]
+    tag = _TAG.match(source)
+    assert tag is not None
+    local = tag[2].rpartition(":")[2]
     numbered = _TRAILING_NUMBER.match(local) if local[-1:].isdigit() else None
-    kind = "close" if found[1] else "empty" if found[4] else "open"
-    attributes = _attributes(found[3]) if found[3] and not found[1] else {}
+    kind = "close" if tag[1] else "empty" if tag[4] else "open"
+    attributes = _attributes(tag[3]) if tag[3] and not tag[1] else {}
     return key_of(local), int(numbered[2]) if numbered else None, attributes, kind
 
 

@@ -209,5 +209,5 @@ def _numbers(marks: tuple[str, ...]) -> tuple[int, ...] | None:
 
 
 def numbers_of(marks: Sequence[str]) -> tuple[int, ...] | None:
-    """The numbers that the letters of one list stand for; None if no single alphabet has them all."""
+    """The numbers that the letters of one list mean; None if no single alphabet has them all."""
     return _numbers(tuple(marks))

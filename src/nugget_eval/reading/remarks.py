@@ -1,4 +1,4 @@
-"""The text of a list item → its label, told apart from a remark behind it and the nugget before it.
+"""The text of a list item → its label, separated from a remark after it and the nugget before it.
 
 ``support - the passage says so``, ``Bees collect nectar: support``, ``"No support came" → support
 (stated)``. A remark that speaks for another label, in any of the languages below, makes the label

@@ -376,11 +376,11 @@ def _elements(source: str, is_cut: bool) -> Iterator[tuple[str, str]]:
     """Values and their quotes. Where the list is cut off, a last one without closing quote is none."""
     at = 0
     while at < len(source):
-        found = _ELEMENT.match(source, at)
-        if found is None:
+        element = _ELEMENT.match(source, at)
+        if element is None:
             break
-        double, single, bare = found.groups()
-        is_last = found.end() >= len(source)
+        double, single, bare = element.groups()
+        is_last = element.end() >= len(source)
         if bare is None:
             yield (double, '"') if double is not None else (single, "'")
         elif is_last and not bare.strip():
@@ -389,9 +389,9 @@ def _elements(source: str, is_cut: bool) -> Iterator[tuple[str, str]]:
             yield "", ""
         else:
             yield bare, ""
-        if found.end() == at:
+        if element.end() == at:
             break
-        at = found.end()
+        at = element.end()
 
 
 def _style(elements: list[tuple[str, str]]) -> str:

@@ -39,7 +39,7 @@ def compare(args: argparse.Namespace) -> int:
     except ComparisonError as error:
         raise ComparisonError(" ".join([str(error), *notes])) from None
     report = replace(report, notes=(*notes, *report.notes))
-    # Files come first: whoever reads only the top of the report (`| head`) gets them all the same.
+    # Files come first, so that `| head` on the report still gets them.
     paths = []
     if args.plots not in (None, IN_TERMINAL):
         paths = write_plots(report, Path(args.plots).expanduser())

@@ -134,33 +134,33 @@ def list_tasks(
 
 
 def _tagged(listed: Sequence[ListedTask], tag: str) -> list[ListedTask]:
-    found = [one for one in listed if tag.lower() in (known.lower() for known in one.tags)]
-    if not found:
+    tagged = [one for one in listed if tag.lower() in (known.lower() for known in one.tags)]
+    if not tagged:
         tags = sorted({known for one in listed for known in one.tags})
         raise UsageError(
             f"No task has the tag {tag!r}.{did_you_mean(tag, tags)} {_all('Tags', tags)}"
         )
-    return found
+    return tagged
 
 
 def _in_language(listed: Sequence[ListedTask], language: str) -> list[ListedTask]:
     """The tasks in a language; of a family in several languages, those tasks of it."""
     wanted = language_codes(language)
-    found: list[ListedTask] = []
+    matching: list[ListedTask] = []
     for one in listed:
         if len(one.languages) < 2:
-            found += [one] if _speaks(one.facts.languages[0], wanted) else []
+            matching += [one] if _speaks(one.facts.languages[0], wanted) else []
             continue
         places = [at for at, said in enumerate(one.facts.languages) if _speaks(said, wanted)]
         whole = len(places) == len(one.members)
-        found += [one] if whole else [one.member(one.members[at]) for at in places]
-    if not found:
+        matching += [one] if whole else [one.member(one.members[at]) for at in places]
+    if not matching:
         known = sorted({code for one in listed for code in one.languages})
         raise UsageError(
             f"No task is in the language {language!r}.{did_you_mean(language, known)} "
             f"{_all('Languages', known)}"
         )
-    return found
+    return matching
 
 
 def _speaks(said: str, wanted: frozenset[str]) -> bool:

@@ -207,8 +207,8 @@ def _inside(entry: Entry, manager: TaskManager) -> list[str]:
     if entry.kind == "task":
         return [entry.name]
     if entry.members:
-        found = (manager.index[name] for name in entry.members)
-        return [task for one in found for task in _inside(one, manager)]
+        members = (manager.index[name] for name in entry.members)
+        return [task for one in members for task in _inside(one, manager)]
     return list(manager.load([entry.name])["tasks"])
 
 

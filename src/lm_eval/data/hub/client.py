@@ -322,19 +322,19 @@ def _dial(address: tuple[str, int], *_: Any) -> socket.socket:
 
 def _looked_up(address: tuple[str, int]) -> list[Any]:
     """The addresses of a host. Looking up a name can hang where there is no network: in a thread."""
-    found: list[Any] = []
+    addresses: list[Any] = []
 
     def look_up() -> None:
         try:
-            found.append(socket.getaddrinfo(*address, type=socket.SOCK_STREAM))
+            addresses.append(socket.getaddrinfo(*address, type=socket.SOCK_STREAM))
         except OSError as error:
-            found.append(error)
+            addresses.append(error)
 
     thread = threading.Thread(target=look_up, daemon=True)
     thread.start()
     thread.join(CONNECT_S)
-    if not found:
+    if not addresses:
         raise TimeoutError
-    if isinstance(found[0], OSError):
-        raise found[0]
-    return list(found[0])
+    if isinstance(addresses[0], OSError):
+        raise addresses[0]
+    return list(addresses[0])

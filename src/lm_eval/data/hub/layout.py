@@ -121,12 +121,12 @@ def matching(patterns: Iterable[str], paths: Sequence[str], folder: str = "") ->
         shows_hidden = any(part.startswith((".", "__")) for part in pattern.split("/"))
         match = partial(_matched, re.compile(_regex(pattern)).fullmatch, paths)
         try:
-            found = bounded(match)
+            matched = bounded(match)
         except BudgetError:
             raise DataError(
                 f"The pattern {pattern!r} takes too long. Name the files in dataset_files."
             ) from None
-        chosen.update(dict.fromkeys(p for p in sorted(found) if shows_hidden or not is_hidden(p)))
+        chosen.update(dict.fromkeys(p for p in sorted(matched) if shows_hidden or not is_hidden(p)))
     return tuple(chosen)
 
 

@@ -141,11 +141,11 @@ def _options_of(data: HubData, options: Mapping[str, Any]) -> dict[str, Any]:
 def _from_library(path: str, name: str | None, kwargs: dict[str, Any]) -> Splits:
     if path == "tsv":  # a spelling of ours; the library knows csv with another separator
         kwargs = {"sep": "\t", **kwargs}
-    found = load_from_hub({"jsonl": "json", "tsv": "csv"}.get(path, path), name, kwargs)
+    loaded = load_from_hub({"jsonl": "json", "tsv": "csv"}.get(path, path), name, kwargs)
     source = f"The dataset {path!r}" + (f" ({name})" if name else "")
-    if isinstance(found, Mapping):
-        return Splits(found, source)
-    return Splits({}, source, any_name=found)
+    if isinstance(loaded, Mapping):
+        return Splits(loaded, source)
+    return Splits({}, source, any_name=loaded)
 
 
 # Through the optional ``datasets`` library, for what only it can read

@@ -358,7 +358,7 @@ class Claims(Sentences):
         return pos
 
     def _in_sentence(self, pos: int) -> Reading:
-        """The one choice that the rest of the sentence names in so many words, if nothing denies it."""
+        """The one choice that the rest of the sentence names outright, if nothing denies it."""
         end = self.sentence_end(pos)
         if end - pos < 2 or self.is_denied(pos, end) or self.search(self.words.condition, pos, end):
             return NO_ANSWER

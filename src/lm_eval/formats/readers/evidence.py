@@ -1,4 +1,4 @@
-"""The order of evidence: from what a reply claims in so many words to the only choice it names.
+"""The order of evidence: from what a reply claims outright to the only choice it names.
 
 A claim is a phrase ("the answer is C"), a box, a field or a call; the last one counts, because a model
 that corrects itself does so at the end. Where there is none, a verdict ("C is correct") decides, then

@@ -51,14 +51,14 @@ def compared_formats(outcome: Outcome) -> ComparisonReport:
         return columns[name, filter_name]
 
     model = str(results["model_name"])
-    found, notes = with_items(
+    measurements, notes = with_items(
         partial(measurement, results, items, name, "", model) for name in _several(outcome)
     )
-    groups = comparable(list(groups_in(results, found)))
+    groups = comparable(list(groups_in(results, measurements)))
     if outcome.path is not None:  # `lm-eval compare` has the tasks of a group one by one
         inside = {task for group in groups for task in group.members}
-        found = [one for one in found if one.task not in inside]
-    compared = compare([*groups, *found])
+        measurements = [one for one in measurements if one.task not in inside]
+    compared = compare([*groups, *measurements])
     return replace(compared, notes=(*notes, *compared.notes))
 
 

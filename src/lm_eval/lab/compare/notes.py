@@ -50,8 +50,12 @@ def pair_notes(comparison: Comparison) -> Iterator[str]:
 
 
 def _leaves_out_0(pair: Pair) -> bool:
-    found = pair.result.difference
-    return found.low is not None and found.high is not None and found.low * found.high > 0
+    difference = pair.result.difference
+    return (
+        difference.low is not None
+        and difference.high is not None
+        and difference.low * difference.high > 0
+    )
 
 
 def _column_notes(comparison: Comparison) -> Iterator[str]:
@@ -89,10 +93,10 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
     if spread is not None and spread.value > 0 and len(comparison.rows) > 2:
         yield _spread_note(comparison)
     if comparison.omnibus is not None:
-        found = comparison.omnibus
+        test = comparison.omnibus
         yield (
-            f"All together: {found.test} = {number(found.statistic, 2)} with {found.df} degrees of "
-            f"freedom, {p_words(found.p)}."
+            f"All together: {test.test} = {number(test.statistic, 2)} with {test.df} degrees of "
+            f"freedom, {p_words(test.p)}."
         )
     if comparison.steady is not None and comparison.num_items:
         ones, zeros = comparison.steady
@@ -189,8 +193,8 @@ def ranking_title(ranking: Ranking) -> str:
 
 def ranking_sentences(ranking: Ranking) -> list[str]:
     """What the rankings say, in plain words."""
-    found = (_order(ranking), _halves(ranking), _typical(ranking))
-    return [sentence for sentence in found if sentence]
+    lines = (_order(ranking), _halves(ranking), _typical(ranking))
+    return [sentence for sentence in lines if sentence]
 
 
 def ranking_table(ranking: Ranking) -> FittingTable:

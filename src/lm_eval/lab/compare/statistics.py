@@ -72,10 +72,10 @@ def compare(
     alone: list[Sequence[Measurement]] = []
     for task in dict.fromkeys(one.task for one in measurements):
         rows = [one for one in measurements if one.task == task]
-        found = _comparisons(rows, options)
-        comparisons += found
+        of_task = _comparisons(rows, options)
+        comparisons += of_task
         rankings += _rankings(rows, options)
-        if not found:
+        if not of_task:
             alone.append(rows)
     if not comparisons:
         raise ComparisonError(_nothing(alone))
@@ -91,13 +91,13 @@ def _comparisons(rows: Sequence[Measurement], options: Options) -> list[Comparis
     models = list(dict.fromkeys(one.model for one in rows))
     labels = list(dict.fromkeys(one.label for one in rows))
     of_models = [[one for one in rows if one.model == model] for model in models]
-    found = [compare_formats(same, options) for same in of_models if len(same) > 1]
+    of_formats = [compare_formats(same, options) for same in of_models if len(same) > 1]
     under = [[one for one in rows if one.label == name] for name in labels]
     shared = [same for same in under if len(same) > 1]
     if len(shared) > 1:  # all of them would repeat what the ranking says: the default's will do
         usual = [same for same in shared if same[0].label == options.default]
         shared = usual or shared[:1]
-    return found + [_comparison(same, "models", options) for same in shared]
+    return of_formats + [_comparison(same, "models", options) for same in shared]
 
 
 def compare_formats(rows: Sequence[Measurement], options: Options) -> Comparison:
@@ -273,8 +273,8 @@ def _nothing(groups: Sequence[Sequence[Measurement]]) -> str:
         )
     one = groups[0][0]
     singles = listing([f"{rows[0].name} ({rows[0].model})" for rows in groups], 5)
-    found = "one result" if len(groups) == 1 else "runs of different tasks, each with one result"
-    return f"Nothing to compare: {found}, {singles}. {_another_format(one)}"
+    there_is = "one result" if len(groups) == 1 else "runs of different tasks, each with one result"
+    return f"Nothing to compare: {there_is}, {singles}. {_another_format(one)}"
 
 
 def _another_format(one: Measurement) -> str:
@@ -320,8 +320,8 @@ def pairs(
     if not chosen:
         first, second = aligned.measurements[:2]
         raise two_causes(first, second, len(aligned.items))
-    found = paired_many(aligned.scores, aligned.clusters, chosen=chosen, seed=seed)
-    results = [result for _, _, result in found]
+    tests = paired_many(aligned.scores, aligned.clusters, chosen=chosen, seed=seed)
+    results = [result for _, _, result in tests]
     some_unread = _unread_pairs(aligned, chosen)
     both_read = _both_read(aligned, chosen, some_unread, seed)
     remaining = _remaining(aligned, chosen, some_unread, seed)
@@ -355,7 +355,7 @@ def pairs(
             asks_same=None in (choices[i], choices[j]) or choices[i] == choices[j],
             flips=_flips(aligned, i, j) if lists_flips else None,
         )
-        for k, (i, j, result) in enumerate(found)
+        for k, (i, j, result) in enumerate(tests)
     )
 
 

@@ -71,8 +71,8 @@ def sections(report: ComparisonReport, *, flips: int | None = None) -> list[Sect
 
     ``flips`` is how many flipped items are listed at most.
     """
-    found = [_comparison_section(comparison, flips) for comparison in report.blocks]
-    return found + [_ranking_section(ranking) for ranking in report.rankings]
+    sections = [_comparison_section(comparison, flips) for comparison in report.blocks]
+    return sections + [_ranking_section(ranking) for ranking in report.rankings]
 
 
 def print_comparison(

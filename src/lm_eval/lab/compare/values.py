@@ -260,8 +260,8 @@ class Comparison(AsDict):
         if self.spread is None:
             return None
         place = [row.label for row in self.rows].index(label)
-        found = self.spread.p_best[place], self.spread.p_worst[place]
-        return found if self.higher_is_better else found[::-1]
+        chances = self.spread.p_best[place], self.spread.p_worst[place]
+        return chances if self.higher_is_better else chances[::-1]
 
 
 def _variation(pair: Pair) -> tuple[float, float]:

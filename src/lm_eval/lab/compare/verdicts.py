@@ -146,11 +146,11 @@ def _inconclusive(comparison: Comparison) -> str:
 def _too_few(comparison: Comparison, fewest: int) -> str:
     unit = "clusters of items" if comparison.num_clusters else "items"
     tests = "" if len(comparison.pairs) == 1 else f" for {len(comparison.pairs)} comparisons"
-    found = (
+    has_spread = (
         comparison.spread is not None and len(comparison.rows) > 2 and comparison.spread.p < ALPHA
     )
     text = (
-        f"Too few {unit} to tell{' which of them differ' if found else ''}: with "
+        f"Too few {unit} to tell{' which of them differ' if has_spread else ''}: with "
         f"{comparison.num_units}, no difference between two could be told from luck, however large; "
         f"that takes at least {fewest}{tests}."
     )
@@ -215,12 +215,14 @@ def _hidden(comparison: Comparison) -> str:
 
 
 def _hidden_of(comparison: Comparison, pair: Pair) -> str:
-    found = pair.both_read
-    assert found is not None
+    both_read = pair.both_read
+    assert both_read is not None
     assert pair.p_both_read is not None
-    value = found.difference.value if comparison.higher_is_better else -found.difference.value
+    value = (
+        both_read.difference.value if comparison.higher_is_better else -both_read.difference.value
+    )
     better, worse = (pair.first, pair.second) if value > 0 else (pair.second, pair.first)
     return (
-        f"on the {read_in_both(comparison, found)}, {visible(better)} is "
+        f"on the {read_in_both(comparison, both_read)}, {visible(better)} is "
         f"{size(comparison, abs(value))} better than {visible(worse)} ({p_words(pair.p_both_read)})"
     )

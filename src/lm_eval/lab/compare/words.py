@@ -48,15 +48,15 @@ def sentences(comparison: Comparison) -> list[str]:
     if all(row.num_read == 0 for row in comparison.rows):
         return [_all_unread(comparison)]
     if any(any(pair.counts) for pair in comparison.pairs):
-        found = [
+        lines = [
             _overall(comparison),
             different_information(comparison),
             *verdict_sentences(comparison),
         ]
     else:
-        found = [_no_difference(comparison), different_information(comparison)]
-    found += [unread_words(comparison), score_words(comparison)]
-    return [sentence for sentence in found if sentence]
+        lines = [_no_difference(comparison), different_information(comparison)]
+    lines += [unread_words(comparison), score_words(comparison)]
+    return [sentence for sentence in lines if sentence]
 
 
 # All differences together
@@ -224,14 +224,14 @@ def score_words(comparison: Comparison) -> str:
         f"{start}. Including the choice of {comparison.kind}{shown}, its typical error "
         f"(standard error) is {with_format} instead of {items_only}"
     )
-    found = clipped(parts.one_format(row.score.value))
-    if comparison.is_share and found.low is not None and found.high is not None:
-        if found.high - found.low > WIDE:
+    score = clipped(parts.one_format(row.score.value))
+    if comparison.is_share and score.low is not None and score.high is not None:
+        if score.high - score.low > WIDE:
             return (
                 f"{text}; {count} {comparison.compares} say too little about all others for an "
                 "interval."
             )
-        text += f": between {ends(comparison, found)}"
+        text += f": between {ends(comparison, score)}"
     return f"{text}.{_formats_needed(comparison)}"
 
 

@@ -137,8 +137,8 @@ def _permuted(result: StoredResult) -> Any:
 
 def _config(results: Mapping[str, Any]) -> Mapping[str, Any]:
     """The run's own settings, without keys that another program may have written down."""
-    found: Any = redacted(results.get("config"))
-    return found if isinstance(found, Mapping) else {}
+    config: Any = redacted(results.get("config"))
+    return config if isinstance(config, Mapping) else {}
 
 
 def _versions(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FactDiff:
@@ -223,16 +223,16 @@ def _change(key: str, first: Any, second: Any) -> list[Change]:
 def _changes(
     keys: Iterable[str], first: Mapping[str, Any], second: Mapping[str, Any]
 ) -> list[Change]:
-    found = []
+    changes = []
     for key in keys:
         ours, theirs = first.get(key), second.get(key)
         if ours == theirs or (not ours and not theirs and not _says_no(ours, theirs)):
             continue
         if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-            found += [Change(f"{key}.{c.key}", c.first, c.second) for c in _inner(ours, theirs)]
+            changes += [Change(f"{key}.{c.key}", c.first, c.second) for c in _inner(ours, theirs)]
         else:
-            found.append(Change(key, ours, theirs))
-    return found
+            changes.append(Change(key, ours, theirs))
+    return changes
 
 
 def _says_no(*values: Any) -> bool:

@@ -168,32 +168,32 @@ class _DiffTally:
         self._score(sample, side)
 
     def pair(self, one: Sample, other: Sample) -> None:
-        found = self._found
+        diff = self._found
         scores = (self._score(one, 0), self._score(other, 1))
         if _content(one) != _content(other):
-            found.counts["changed"] += 1
+            diff.counts["changed"] += 1
             self._unpaired[0].add(_content(one))
             self._unpaired[1].add(_content(other))
             self._example("changed", one, other)
             return
-        found.counts["shared"] += 1
+        diff.counts["shared"] += 1
         self._count_read(one, other)
         stage = self._stage(one, other)
         if None in scores:
-            found.counts["unscored"] += 1
+            diff.counts["unscored"] += 1
             return
         difference = float(scores[0] or 0) - float(scores[1] or 0)
         for side, score in enumerate(scores):
-            found.paired[side].append(float(score or 0))
+            diff.paired[side].append(float(score or 0))
         if one.get("cluster") is not None:
-            found.clusters.append(str(one["cluster"]))
+            diff.clusters.append(str(one["cluster"]))
         if difference:
-            found.counts["flips"] += 1
+            diff.counts["flips"] += 1
             self._example("flips", one, other)
-            found.flips[0 if difference > 0 else 1].append(_doc_id(one))
+            diff.flips[0 if difference > 0 else 1].append(_doc_id(one))
             stage = "score" if stage == "nothing" else stage
-            found.parts[stage] += difference
-            found.flipped[stage] += 1
+            diff.parts[stage] += difference
+            diff.flipped[stage] += 1
 
     def done(self) -> ItemDiff:
         self._found.counts["moved"] = len(self._unpaired[0] & self._unpaired[1])
@@ -264,8 +264,8 @@ class _DiffTally:
 
 def _readings(sample: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """How each reply to a doc was read; empty where nothing was read from text."""
-    found = sample.get("readings") or [sample.get("reading")]
-    return [one for one in found if isinstance(one, Mapping)]
+    readings = sample.get("readings") or [sample.get("reading")]
+    return [one for one in readings if isinstance(one, Mapping)]
 
 
 def _content(sample: Mapping[str, Any]) -> str:
@@ -286,16 +286,16 @@ def _reading(sample: Mapping[str, Any]) -> Any:
 
 
 def _logprobs(sample: Mapping[str, Any]) -> list[float]:
-    found = []
+    logprobs = []
     for one in sample.get("resps") or ():
         pair = one[0] if isinstance(one, list) and one else None
         if not isinstance(pair, list):
             return []
         try:
-            found.append(float(pair[0]))
+            logprobs.append(float(pair[0]))
         except (IndexError, TypeError, ValueError):
             return []
-    return found
+    return logprobs
 
 
 def answer_text(sample: Mapping[str, Any]) -> str:

@@ -128,17 +128,17 @@ def _pairs(
     a: StoredRun, b: StoredRun, names: Sequence[str], formats: tuple[str, str] | None
 ) -> list[tuple[str, str]]:
     if formats is None:
-        found = [(one, one) for one in chosen_names(a, names, ()) if one in b.names]
-        if not found and names:
+        pairs = [(one, one) for one in chosen_names(a, names, ()) if one in b.names]
+        if not pairs and names:
             check_names(b, names, ())
-        if not found and _are_single(a, b):
-            found = [(a.names[0], b.names[0])]
+        if not pairs and _are_single(a, b):
+            pairs = [(a.names[0], b.names[0])]
     else:
         first = chosen_names(a, names, formats[:1])
         second = {b.task_of(other): other for other in chosen_names(b, names, formats[1:])}
-        found = [(one, second[a.task_of(one)]) for one in first if a.task_of(one) in second]
-    if found:
-        return found
+        pairs = [(one, second[a.task_of(one)]) for one in first if a.task_of(one) in second]
+    if pairs:
+        return pairs
     shared = {a.task_of(one) for one in a.names} & {b.task_of(one) for one in b.names}
     if not shared:
         raise ComparisonError(
@@ -218,10 +218,10 @@ def _parts(items: ItemDiff) -> Parts:
     total = sum(first) / len(first) - sum(second) / len(second)
     if not shared:
         return {"items": total}
-    found = {PART_NAMES[stage]: items.parts[stage] / shared for stage in STAGES}
-    on_shared = sum(found.values())
+    shares = {PART_NAMES[stage]: items.parts[stage] / shared for stage in STAGES}
+    on_shared = sum(shares.values())
     is_same_set = shared == len(first) == len(second)
-    return {"items": 0.0 if is_same_set else total - on_shared, **found}
+    return {"items": 0.0 if is_same_set else total - on_shared, **shares}
 
 
 def _estimate(

@@ -195,11 +195,11 @@ _ENDINGS = (
 
 def wordings(fmt: PromptFormat) -> dict[str, tuple[str, ...]]:
     """Slot → texts, the format's own first; an empty text means that there is none."""
-    found = {"instruction": with_own(fmt.instruction or "", _instructions(fmt))}
+    values = {"instruction": with_own(fmt.instruction or "", _instructions(fmt))}
     prompts = _prompts(fmt)
     if fmt.answer_prompt is not None and prompts:
-        found["answer_prompt"] = with_own(fmt.answer_prompt, prompts)
-    return {name: texts for name, texts in found.items() if len(texts) > 1}
+        values["answer_prompt"] = with_own(fmt.answer_prompt, prompts)
+    return {name: texts for name, texts in values.items() if len(texts) > 1}
 
 
 def _instructions(fmt: PromptFormat) -> tuple[str, ...]:

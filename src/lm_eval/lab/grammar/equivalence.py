@@ -85,11 +85,11 @@ class Probe:
         text = self._shown.question_turn(marked).user
         pieces, at = [], 0
         for mark in self._fields_of(marked):
-            found = text.find(mark, at)
-            if found < 0 or text.count(mark) != 1:
+            start = text.find(mark, at)
+            if start < 0 or text.count(mark) != 1:
                 return None
-            pieces.append(text[at:found])
-            at = found + len(mark)
+            pieces.append(text[at:start])
+            at = start + len(mark)
         return [*pieces, text[at:]]
 
     @cached_property
@@ -202,10 +202,10 @@ def names_its_labels(probe: Probe) -> bool:
 
 def newlines_are_enclosed(probe: Probe) -> bool:
     """(3) A newline after a descriptor or between choices wants one between the parts as well."""
-    found = spaces(probe.format)
-    outer = [text for place, text in found.items() if place != "choice_delimiter"]
+    by_place = spaces(probe.format)
+    outer = [text for place, text in by_place.items() if place != "choice_delimiter"]
     inner = [one.separator for one in descriptors(probe.format)]
-    inner += [found["choice_delimiter"]] if "choice_delimiter" in found else []
+    inner += [by_place["choice_delimiter"]] if "choice_delimiter" in by_place else []
     is_broken = any("\n" in text for text in inner)
     return not is_broken or all("\n" in text for text in outer)
 

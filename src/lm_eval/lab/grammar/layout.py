@@ -87,7 +87,7 @@ class Descriptor:
 
 def descriptors(fmt: PromptFormat) -> list[Descriptor]:
     """``Question`` and ``Answer`` and their like; longer texts and templates are not descriptors."""
-    found = []
+    described = []
     for field, is_used in (
         ("context_prefix", True),
         ("question_prefix", True),
@@ -101,8 +101,8 @@ def descriptors(fmt: PromptFormat) -> list[Descriptor]:
             continue
         # What follows "Answer" is split: its blanks are not part of the prompt, but of the answer.
         after = fmt.target_delimiter if field == "answer_prompt" else ""
-        found.append(Descriptor(field, match["lead"], match["name"], match["end"] + after))
-    return found
+        described.append(Descriptor(field, match["lead"], match["name"], match["end"] + after))
+    return described
 
 
 def spaces(fmt: PromptFormat) -> dict[str, str]:
@@ -111,13 +111,13 @@ def spaces(fmt: PromptFormat) -> dict[str, str]:
     ``choices_lead`` is what begins ``choices_prefix`` where nothing else separates question and
     choices. A passage counts where the format names it, with a ``context_prefix``.
     """
-    found = {"context_delimiter": fmt.context_delimiter} if fmt.context_prefix else {}
+    texts = {"context_delimiter": fmt.context_delimiter} if fmt.context_prefix else {}
     if fmt.answer_instruction is not None or fmt.answer_prompt is not None:
-        found["section_separator"] = fmt.section_separator
+        texts["section_separator"] = fmt.section_separator
     if fmt.shows_labels:
-        found |= _before_choices(fmt)
-        found["choice_delimiter"] = fmt.choice_delimiter
-    return found
+        texts |= _before_choices(fmt)
+        texts["choice_delimiter"] = fmt.choice_delimiter
+    return texts
 
 
 def _before_choices(fmt: PromptFormat) -> dict[str, str]:
@@ -131,8 +131,8 @@ def _before_choices(fmt: PromptFormat) -> dict[str, str]:
 
 def _split_lead(text: str) -> tuple[str, str]:
     """The text before the first word, and the rest."""
-    found = re.match(_LEAD, text)
-    size = found.end() if found else 0
+    lead = re.match(_LEAD, text)
+    size = lead.end() if lead else 0
     return text[:size], text[size:]
 
 
@@ -145,16 +145,16 @@ class Layout:
     @cached_property
     def slots(self) -> dict[str, tuple[str, ...]]:
         """Slot → the values it can take, the base's own first; lookalikes are listed once."""
-        found = {name: with_own(own, SEPARATORS) for name, own in self._separators.items()}
+        values = {name: with_own(own, SEPARATORS) for name, own in self._separators.items()}
         if self._descriptors:
-            found["casing"] = self._casings
-        found |= {name: with_own(own, SPACES) for name, own in self._spaces.items()}
+            values["casing"] = self._casings
+        values |= {name: with_own(own, SPACES) for name, own in self._spaces.items()}
         if self._choice is not None:
-            found["wrapper"] = with_own(self._choice["wrapper"], WRAPPERS)
-            found["gap"] = with_own(self._choice["gap"], GAPS)
+            values["wrapper"] = with_own(self._choice["wrapper"], WRAPPERS)
+            values["gap"] = with_own(self._choice["gap"], GAPS)
         if self._numbering is not None:
-            found["numbering"] = with_own(self._numbering, tuple(NUMBERINGS))
-        return found
+            values["numbering"] = with_own(self._numbering, tuple(NUMBERINGS))
+        return values
 
     @property
     def own(self) -> dict[str, str]:
@@ -196,8 +196,10 @@ class Layout:
     @cached_property
     def _spaces_varied(self) -> dict[str, str]:
         """Spaces without words of their own: ``\\n### `` is one, ``\\nNext: `` is not."""
-        found = spaces(self.base).items()
-        return {name: text for name, text in found if text in SPACES or not re.search(r"\w", text)}
+        by_place = spaces(self.base).items()
+        return {
+            name: text for name, text in by_place if text in SPACES or not re.search(r"\w", text)
+        }
 
     @property
     def _casings(self) -> tuple[str, ...]:

@@ -264,13 +264,13 @@ def _too_few(sampler: _Sampler, count: int) -> UsageError:
             f"Format {name!r} has nothing to vary on the axis {axis.name!r}: {axis.lack}."
         )
     tried = there_are + sampler.rejected.total()
-    found = f"{there_are} distinct format{'s' if there_are > 1 else ''} on the axis {axis.name!r}"
+    there = f"{there_are} distinct format{'s' if there_are > 1 else ''} on the axis {axis.name!r}"
     if tried < sampler.total:
         reasons = ", ".join(f"{reason}: {number}" for reason, number in sampler.rejected.items())
-        found += f" in {tried} of {sampler.total} combinations (left out: {reasons})"
+        there += f" in {tried} of {sampler.total} combinations (left out: {reasons})"
     fewer = f"Ask for at most {there_are}, or start" if there_are > 1 else "Start"
     return UsageError(
-        f"Format {name!r} has {found}, the base included; {count} are asked for. {fewer} from another "
+        f"Format {name!r} has {there}, the base included; {count} are asked for. {fewer} from another "
         "format."
     )
 

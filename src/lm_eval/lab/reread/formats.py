@@ -76,9 +76,9 @@ class UnderFormat:
 
     def rereading(self) -> Rereading:
         facts = self._run.results["formats"][self._name]
-        found = Rereading(self._metric.name, (), before=stored_reader(facts))
-        found.items = self._items(found.notes)
-        return found
+        rereading = Rereading(self._metric.name, (), before=stored_reader(facts))
+        rereading.items = self._items(rereading.notes)
+        return rereading
 
     def _items(self, notes: list[str]) -> Iterator[ReadAgain]:
         most, has_labels, num_read = 1, False, 0
@@ -203,15 +203,15 @@ def _item_metric(run: StoredRun, name: str) -> Metric:
     except ComparisonError:  # answers alone were saved, with --predict_only
         metric = FALLBACK_METRIC
     fallback: Metric = METRICS.get(FALLBACK_METRIC)
-    found = METRICS.get(metric, fallback)
-    if not isinstance(found, Metric) or found.of_text is None:
+    known = METRICS.get(metric, fallback)
+    if not isinstance(known, Metric) or known.of_text is None:
         return fallback
     tried = [
-        found.value(TextOutcome("", reading, (0,), "choice", ("",)))
+        known.value(TextOutcome("", reading, (0,), "choice", ("",)))
         for reading in (Reading(0, "", (0, 0)), Reading.unread("empty"))
     ]
     is_number = all(isinstance(value, float) for value in tried)
-    return found if is_number else fallback
+    return known if is_number else fallback
 
 
 def _replies(sample: Mapping[str, Any]) -> list[ReplyRead]:
@@ -254,10 +254,10 @@ def stored_reading(stored: Any, sample: Mapping[str, Any]) -> Reading:
 def loaded_task(run: StoredRun, name: str, include_path: Sequence[str] | None) -> ConfigurableTask:
     """The task of that name as it is now, under the same format."""
     try:
-        found = TaskManager(include_path).load([name])["tasks"]
+        tasks = TaskManager(include_path).load([name])["tasks"]
     except LmEvalError as error:
         raise ComparisonError(lacking(run, name, str(error))) from None
-    task: ConfigurableTask = next(iter(found.values()))
+    task: ConfigurableTask = next(iter(tasks.values()))
     return task
 
 
@@ -320,9 +320,9 @@ class Plain:
         self._scorer: HarnessScorer | None = None
 
     def rereading(self) -> Rereading:
-        found = Rereading(self._metric, (), before=f"filter {self._filter}")
-        found.items = self._items(found.notes)
-        return found
+        rereading = Rereading(self._metric, (), before=f"filter {self._filter}")
+        rereading.items = self._items(rereading.notes)
+        return rereading
 
     def _items(self, notes: list[str]) -> Iterator[ReadAgain]:
         repeats = 1

@@ -198,7 +198,7 @@ def _spec(text: str) -> Any:
 
 def _options(name: str, text: str) -> Mapping[str, Any]:
     """``phrase=The answer is,which=last``: a comma divides only where an option's name follows."""
-    found: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for piece in re.split(r",(?=\s*\w+=)", text):
         key, equals, value = piece.partition("=")
         if not equals:
@@ -208,5 +208,5 @@ def _options(name: str, text: str) -> Mapping[str, Any]:
                 f"{did_you_mean(piece.strip(), sorted(READERS))}"
             )
         is_number = key.strip() in _WHOLE_NUMBER_OPTIONS and value.strip().isdigit()
-        found[key.strip()] = int(value) if is_number else value
-    return found
+        options[key.strip()] = int(value) if is_number else value
+    return options

@@ -272,8 +272,8 @@ Order = tuple[int, ...]
 def has_orders(run: StoredRun, name: str) -> bool:
     """Whether docs of this result were asked in several orders."""
     facts = run.results.get("choice_order")
-    found = facts.get(name) if isinstance(facts, Mapping) else None
-    docs = found.get("docs") if isinstance(found, Mapping) else None
+    entry = facts.get(name) if isinstance(facts, Mapping) else None
+    docs = entry.get("docs") if isinstance(entry, Mapping) else None
     return isinstance(docs, Mapping) and bool(docs.get("permuted"))
 
 
@@ -282,9 +282,9 @@ class InAllOrders(UnderFormat):
 
     def rereading(self) -> Rereading:
         self._metric = METRICS.get(FALLBACK_METRIC)
-        found = super().rereading()
-        found.metric, found.part = ACC_OVER_ORDERS, "in all orders of the choices"
-        return found
+        rereading = super().rereading()
+        rereading.metric, rereading.part = ACC_OVER_ORDERS, "in all orders of the choices"
+        return rereading
 
     def _items(self, notes: list[str]) -> Iterator[ReadAgain]:
         debiased: list[tuple[float, float]] = []

@@ -51,14 +51,18 @@ def items(comparison: Comparison) -> str:
 
 def lead(comparison: Comparison, pair: Pair) -> str:
     """``mcqa is 0.25 better than cloze (between 0.10 and 0.38)``."""
-    found = pair.result.difference
+    difference = pair.result.difference
     first, second = visible(pair.first), visible(pair.second)
-    text = f"{first} is {size(comparison, abs(found.value))} better than {second}"
-    if found.value == 0:
+    text = f"{first} is {size(comparison, abs(difference.value))} better than {second}"
+    if difference.value == 0:
         text = f"{first} and {second} have the same score"
-    if found.low is None or found.high is None:
+    if difference.low is None or difference.high is None:
         return text
-    low, high = (found.low, found.high) if found.value >= 0 else (-found.high, -found.low)
+    low, high = (
+        (difference.low, difference.high)
+        if difference.value >= 0
+        else (-difference.high, -difference.low)
+    )
     return f"{text} (between {size(comparison, low)} and {size(comparison, high)})"
 
 
@@ -76,10 +80,10 @@ def clipped(found: Estimate) -> Estimate:
 
 def fair_words(gap: float, shown: str) -> str:
     """Best minus worst, picked on half of the items and scored on the others; ``shown`` is its size."""
-    found = "does no better than the worst" if gap <= 0 else f"beats the worst by {shown}"
+    outcome = "does no better than the worst" if gap <= 0 else f"beats the worst by {shown}"
     return (
         "Picked on one half of the items and scored on the other, where luck in the picking does not "
-        f"help, the best {found}."
+        f"help, the best {outcome}."
     )
 
 

@@ -197,12 +197,12 @@ def readings(
 def _usage(results: Mapping[str, Any], name: str) -> dict[str, float] | None:
     """What the answers cost, as far as the file has numbers for it."""
     tasks = results.get("accounting", {}).get("tasks")
-    found = tasks.get(name) if isinstance(tasks, Mapping) else None
-    if not isinstance(found, Mapping):
+    usage = tasks.get(name) if isinstance(tasks, Mapping) else None
+    if not isinstance(usage, Mapping):
         return None
     return {
         key: value
-        for key, value in found.items()
+        for key, value in usage.items()
         if isinstance(value, int | float) and math.isfinite(value)
     }
 
@@ -361,8 +361,8 @@ def _summary_of_few(run: str) -> Path | None:
     """The summary of the sweep that a run is, if that has left cells out."""
     try:
         path = sweep_path(Path(run))
-        found = json.loads(path.read_text("utf-8"))
-        return path if found["cells"] < found["all_cells"] else None
+        data = json.loads(path.read_text("utf-8"))
+        return path if data["cells"] < data["all_cells"] else None
     except (OSError, ValueError, LookupError, TypeError):  # no such file, or no run on disk
         return None
 

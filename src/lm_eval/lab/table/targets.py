@@ -192,7 +192,7 @@ def _latex_rows(table: ScoreTable) -> Iterator[str]:
 
 
 def _latex_cell(cell: ScoreCell | None) -> tuple[str, str]:
-    """The value and its interval, which stand in columns of their own."""
+    """The value and its interval, each in its own column."""
     if cell is None:
         return "--", ""
     value = number(cell.score.estimate.value).replace("-", "$-$")

@@ -115,7 +115,7 @@ class ServerEnforcer:
         return None
 
     def _probing(self) -> GenerationJob:
-        from lm_eval.models.base import GenerationOptions
+        from lm_eval.models.sampling import GenerationOptions
 
         message: Any = [{"role": "user", "content": _PROMPT}] if self._model.is_chat else _PROMPT
         if not self._model.is_chat and self._model.tokenized_requests:

@@ -1,7 +1,7 @@
 """What an ``hf`` model says of itself: what identifies it, what it is, and what to know of its answers.
 
-A model that a program had in hands is identified by its modules and weights, not by the files it came
-from.
+A model object that a program passed in is identified by its modules and weights, not by the files it
+came from.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class HFFacts(HFMethods, ABC):
     """What ``__init__`` loaded; None in a subclass that does not call it."""
     prefix_cache = True
     is_untouched = False
-    """Whether nobody but the run had this model in hands, so that its files say what it is."""
+    """Whether only the run has used this model, so that its files identify it."""
     _unused_device: Any = None
     _unused_dtype: str | None = None
     _engine: tuple[Any, HFEngine] | None = None
@@ -87,7 +87,7 @@ class HFFacts(HFMethods, ABC):
         return notes
 
     def identity(self) -> dict[str, Any]:
-        """The model's files say what it is, or, where a program had it in hands, its weights do."""
+        """Identified by the model's files, or by its weights where a program has used it."""
         if self._known_facts is None or not self.is_untouched:
             self._known_facts = self._facts()
         return dict(self._known_facts)

@@ -91,7 +91,7 @@ class Closable(Protocol):
 class Pool:
     """Connections to whatever addresses are asked. Opens in the loop of its first request.
 
-    ``sessions`` holds what is open, apart from the pool, for whoever has to close it.
+    ``sessions`` holds what is open, apart from the pool, for its owner to close.
     """
 
     def __init__(self, options: TransportOptions, *, connections: int, redact: Redact) -> None:

@@ -267,7 +267,7 @@ class Scorer:
         for chunk in chunks(tree, self._limits):
             done = self._evaluate(chunk)
             self._keep(chunk)
-            yield from done  # last: whoever takes the answers may leave it at that
+            yield from done  # last: the consumer may stop here
 
     def _evaluate(self, chunk: Chunk) -> list[Span]:
         leaves, ends, seen = chunk.leaves(), chunk.ends(), chunk.seen()

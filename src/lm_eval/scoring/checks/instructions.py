@@ -238,8 +238,8 @@ def keywords_exist(reply: str, keywords: Sequence[str]) -> bool:
 @register_check("keywords:frequency")
 def keyword_frequency(reply: str, keyword: str, frequency: int, relation: str) -> bool:
     """The keyword occurs this often, in any case, within words too."""
-    found = re.findall(re.escape(keyword.strip()), reply, re.IGNORECASE)
-    return _compare(len(found), relation, frequency)
+    matches = re.findall(re.escape(keyword.strip()), reply, re.IGNORECASE)
+    return _compare(len(matches), relation, frequency)
 
 
 @register_check("keywords:forbidden_words")

@@ -108,7 +108,7 @@ def uniform(text: str) -> str:
 
 
 TEXT_START, TEXT_END = "⟪", "⟫"
-"""What stands around words that LaTeX sets as text."""
+"""Commands around words that LaTeX sets as text."""
 
 
 def _marked(found: re.Match[str]) -> str:

@@ -1,7 +1,7 @@
 """Formulas as objects of sympy, for what needs an identity: ``sin²x + cos²x`` is 1.
 
 sympy's own parsers run the text as Python; here each node of a tree becomes an object. A comparison may
-take ``MAX_CPU_S``; one that takes longer is no proof.
+take ``MAX_CPU_S``; one that takes longer proves nothing.
 """
 
 from __future__ import annotations

@@ -160,16 +160,16 @@ def shared_value(spec: Any, key: str = "fewshot_match") -> Callable[[Doc], Any]:
 
     def value(doc: Doc) -> Any:
         try:
-            found = compiled(doc)
+            shared = compiled(doc)
         except FieldError as error:
             raise error.located(field=key) from error.__cause__
-        if not isinstance(found, str | int | float):
+        if not isinstance(shared, str | int | float):
             raise FieldError(
-                f"{shorten(spec)} gives {shorten(found)}. Docs and examples are matched by a text or "
+                f"{shorten(spec)} gives {shorten(shared)}. Docs and examples are matched by a text or "
                 "a number.",
                 field=key,
             )
-        return found
+        return shared
 
     return value
 

@@ -44,7 +44,7 @@ def check_sample_rows(spec: Any, where: str) -> None:
 def sample_splits(config: TaskConfig, folder: Path | None) -> Splits:
     """The invented rows as each split that the task names.
 
-    In a family, ``{{ name }}`` in a row stands for the task's value of that variable of ``each``.
+    In a family, ``{{ name }}`` in a row is replaced by the task's value of that variable of ``each``.
     The split that is asked has each row once. The others begin with the second row and have the rows
     as often as examples may need them; no doc is its own example, as long as there are two rows.
     """

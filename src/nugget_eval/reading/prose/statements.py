@@ -37,8 +37,8 @@ def stated(text: str, words: LabelWords, count: int) -> list[Candidate]:
         return [candidate]
     if count > 1:
         return list(enumerated(text, words, count)) or list(single(text, words))
-    found = sorted([*single(text, words), *assigned(text, words)], key=lambda one: one.span)
-    return found or ([candidate] if candidate else [])
+    candidates = sorted([*single(text, words), *assigned(text, words)], key=lambda one: one.span)
+    return candidates or ([candidate] if candidate else [])
 
 
 _LONGEST_LISTING = 4_000
