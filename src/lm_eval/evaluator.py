@@ -36,6 +36,8 @@ from lm_eval.run.plan import (
     argument_holders,
     backend_arguments,
     seed_all,
+    shares_of,
+    speed_notes,
     with_chat_default,
 )
 from lm_eval.run.prepare import adapt, fitted, prepare_all
@@ -44,6 +46,7 @@ from lm_eval.scoring.results import TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import IncludePath, Selector, TaskManager
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.progress import Pace, SpeedNotes
 from lm_eval.text.secrets import hiding, is_secret_name
 
 __all__ = ["RunOptions", "execute", "load_tasks", "run_all", "run_tasks", "task_manager"]
@@ -106,7 +109,10 @@ def execute(
             )
             items = run_items(tasks, writer)
             sink = sample_sink(items, writer, on_sample)
-            results = run_all(prepared, model, options, on_sample=sink, kept=store.kept)
+            speeds = speed_notes(run, model_args)
+            results = run_all(
+                prepared, model, options, on_sample=sink, kept=store.kept, speeds=speeds
+            )
             info = run_info(run, options, model_args, model, started)
             warn_of_model(run, model)
         scored = group_results(groups, results) if groups else []
@@ -137,6 +143,7 @@ def run_all(
     *,
     on_sample: SampleSink | None = None,
     kept: AnswerCache | None = None,
+    speeds: SpeedNotes | None = None,
 ) -> list[TaskResult]:
     """Requests → answers → scores. A task of the harness has a result for each of its filters.
 
@@ -149,6 +156,7 @@ def run_all(
         warn_of_borders(prepared, model)
     show = shown_by(model)
     scorers = [task_scorer(task, options, show, on_sample) for task in prepared]
+    pace = Pace(shares_of(prepared, model), speeds.known() if speeds else None)
     usage = ask_all(
         prepared,
         scorers,
@@ -156,7 +164,10 @@ def run_all(
         kept=kept,
         max_failed=options.max_failed,
         shows_progress=options.shows_progress,
+        pace=pace,
     )
+    if speeds is not None:
+        speeds.note(pace.speeds())
     return [
         replace(result, usage=usage[task.task.name])
         for task, scorer in zip(prepared, scorers, strict=True)

@@ -37,7 +37,7 @@ from lm_eval.requests import (
 )
 from lm_eval.requests.options import allowed_count
 from lm_eval.requests.values import Costs, Usage
-from lm_eval.text.progress import Progress
+from lm_eval.text.progress import CHARACTERS_A_TOKEN, Pace, Progress
 
 if TYPE_CHECKING:
     from lm_eval.answers.keys import RequestKeys
@@ -74,13 +74,17 @@ def ask_all(
     kept: AnswerCache | None = None,
     max_failed: str | int = 0,
     shows_progress: bool = True,
+    pace: Pace | None = None,
 ) -> dict[str, Usage]:
-    """Ask everything; ``sinks`` get the docs. Task → what it cost, earlier processes included."""
+    """Ask everything; ``sinks`` get the docs. Task → what it cost, earlier processes included.
+
+    ``pace`` knows how long requests of each kind take, where there are several.
+    """
     total = sum(one.num_requests for one in prepared)
     name = prepared[0].task.name if prepared else ""
-    with Progress(name, total, enabled=shows_progress) as progress:
+    with Progress(name, total, enabled=shows_progress, pace=pace) as progress:
         asking = _Asking(
-            prepared, sinks, model, kept, allowed_failures(max_failed, total), progress
+            prepared, sinks, model, kept, allowed_failures(max_failed, total), progress, pace
         )
         with asking.working_meanwhile():
             for kind in KINDS:
@@ -103,6 +107,7 @@ class _Asking:
         kept: AnswerCache | None,
         allowed: int,
         progress: Progress,
+        pace: Pace | None,
     ) -> None:
         self._prepared = prepared
         self._sinks = sinks
@@ -113,6 +118,7 @@ class _Asking:
         self._allowed = allowed
         self._failed = 0
         self._progress = progress
+        self._pace = pace or Pace(())
         self._costs = Costs(model)
         self._lock = threading.RLock()
         self._sent: dict[int, SentRequest] = {}
@@ -136,6 +142,7 @@ class _Asking:
         first, requests = peek(feed)
         if first is not None:
             self._progress.describe(first.task)
+            self._pace.begin(kind)
             self._costs.start()
             for place, answer in self._model.stream(requests):
                 with self._lock:
@@ -214,6 +221,7 @@ class _Asking:
                     keys.add(map(self._kept.keys.of, doc.requests))
             flags.append(keys.lacking(self._kept.store.known))
             self._progress.found(keys.count(flags[-1]))
+            self._pace.found(one.task.name, keys.count(flags[-1]))
         return flags
 
     def _docs(self, number: int, *, is_kept: bool) -> Iterator[tuple[int, DocRequests]]:
@@ -244,6 +252,7 @@ class _Asking:
                         if waits is not None:
                             if is_kept:  # what was found is damaged, or gone
                                 self._progress.found(-1)
+                                self._pace.found(one.task.name, -1)
                             self._sent[sent] = waits
                             sent += 1
                             yield request
@@ -277,6 +286,7 @@ class _Asking:
                 kept.found += 1
                 if not is_counted:
                     self._progress.found()
+                    self._pace.found(request.task, 1)
                 self._give(opened, index, answer)
                 return None
         sent = SentRequest(key, [(opened, index)])
@@ -297,6 +307,10 @@ class _Asking:
         opened, index = sent.waiting[0]
         task = opened.doc.requests[index].task
         self._progress.describe(task)
+        tokens = len(answer) / CHARACTERS_A_TOKEN if isinstance(answer, str) else None
+        for each, at in sent.waiting:
+            request = each.doc.requests[at]
+            self._pace.answered(request.task, request.kind, tokens)
         self._costs.answered(task)
         if isinstance(answer, FailedRequest):
             self._fail(sent, answer.error)

@@ -19,6 +19,7 @@ from lm_eval.text.numbers import (
     count,
     duration,
 )
+from lm_eval.text.progress import short_time
 from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
@@ -117,6 +118,8 @@ class Forecast:
     name: str
     num_docs: int
     estimated: Estimated
+    seconds: tuple[float, float] | None = None
+    """How long it takes, from the least to the most; None where the model's speed is not known."""
 
 
 def print_forecasts(
@@ -132,11 +135,18 @@ def print_forecasts(
 def forecast_table(forecasts: Sequence[Forecast], prices: Prices | None = None) -> FittingTable:
     """The table alone: ranges from the least to the most, ``≈`` where tokens are guessed."""
     num_docs = sum(forecast.num_docs for forecast in forecasts)
-    total = Forecast(TOTAL, num_docs, total_estimate(forecasts))
+    total = Forecast(TOTAL, num_docs, total_estimate(forecasts), _total_seconds(forecasts))
     digits = cost_digits(prices.cost(total.estimated.most)) if prices else 0
     rows = [_forecast_row(forecast, prices, digits) for forecast in forecasts]
     whole = [_forecast_row(total, prices, digits)] if len(rows) > 1 else []
     return FittingTable(_forecast_columns(prices), (rows, whole), _FORECAST_MOVABLE)
+
+
+def _total_seconds(forecasts: Sequence[Forecast]) -> tuple[float, float] | None:
+    known = [forecast.seconds for forecast in forecasts if forecast.seconds is not None]
+    if len(known) < len(forecasts) or not known:
+        return None
+    return sum(least for least, _ in known), sum(most for _, most in known)
 
 
 def total_estimate(forecasts: Sequence[Forecast]) -> Estimated:
@@ -158,6 +168,9 @@ def _forecast_row(forecast: Forecast, prices: Prices | None, digits: int) -> Cel
         requests=_range(count(least.requests), count(most.requests)),
         tokens_in=about + _range(count(least.tokens_in), count(most.tokens_in)),
         tokens_out=f"≤ {count(most.tokens_out)}" if most.tokens_out else "0",
+        time=""
+        if forecast.seconds is None
+        else f"≈ {_range(*(short_time(seconds) for seconds in forecast.seconds))}",
         cost=about + _cost(prices, least, most, digits) if prices else "",
     )
 
@@ -177,6 +190,7 @@ def _forecast_columns(prices: Prices | None) -> tuple[Column, ...]:
         Column("requests", "Requests", is_number=True, stays=True),
         Column("tokens_in", "Tokens in", is_number=True, stays=True),
         Column("tokens_out", "Tokens out", is_number=True, stays=True),
+        Column("time", "Time", is_number=True),
         Column("cost", prices.currency if prices else "", is_number=True),
     )
 
@@ -195,6 +209,11 @@ def _forecast_notes(forecasts: Sequence[Forecast], prices: Prices | None) -> lis
         lines.append(
             "Requests: the first number if the server returns the log-probs of several next "
             "tokens or accepts batches, the second if each choice needs a request of its own."
+        )
+    if any(forecast.seconds is not None for forecast in forecasts):
+        lines.append(
+            "Time: at the speed of the last run of this model here; replies as long as they were "
+            "then, or as long as they may be."
         )
     if prices:
         lines.append(f"Prices: entry {visible(prices.entry)!r}, {prices.currency}.")

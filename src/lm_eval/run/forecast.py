@@ -20,12 +20,14 @@ from lm_eval.run.plan import (
     Run,
     argument_holders,
     backend_arguments,
+    shares_of,
+    speed_notes,
     with_chat_default,
 )
 from lm_eval.run.prepare import adapt, prepare_all
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.progress import Progress
+from lm_eval.text.progress import Progress, Speed
 from lm_eval.text.secrets import hiding
 
 
@@ -46,13 +48,33 @@ def forecast(
             prepared, _ = adapt(prepared, model, run.options)
             if on_prepared is not None:
                 on_prepared(prepared)
-            return [_forecast(one, model, run.options.shows_progress) for one in prepared]
+            speeds = speed_notes(run, model_args)
+            known = {} if speeds is None else speeds.known()
+            shows = run.options.shows_progress
+            return [_forecast(one, model, shows, known) for one in prepared]
 
 
-def _forecast(prepared: Prepared, model: LM, shows_progress: bool) -> Forecast:
+def _forecast(
+    prepared: Prepared, model: LM, shows_progress: bool, speeds: Mapping[str, Speed]
+) -> Forecast:
     name = prepared.task.name
     with Progress(name, prepared.num_requests, enabled=shows_progress) as progress:
-        return Forecast(name, prepared.num_docs, model.estimate(_requests(prepared, progress)))
+        estimate = model.estimate(_requests(prepared, progress))
+    return Forecast(name, prepared.num_docs, estimate, _seconds(prepared, model, speeds))
+
+
+def _seconds(
+    prepared: Prepared, model: LM, speeds: Mapping[str, Speed]
+) -> tuple[float, float] | None:
+    """How long it takes at known speeds: with replies as long as those, and as long as they may be."""
+    least = most = 0.0
+    for share in shares_of([prepared], model):
+        speed = speeds.get(share.kind)
+        if speed is None:
+            return None
+        least += speed.seconds(share.count, share.usual_size(speed))
+        most += speed.seconds(share.count, share.reading + share.size)
+    return least, most
 
 
 def _requests(prepared: Prepared, progress: Progress) -> Iterator[Request]:

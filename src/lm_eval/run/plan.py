@@ -16,14 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
-from lm_eval.models.base import LM
-from lm_eval.models.loading import EMBEDDED_MODEL, model_parameters, name_of
+from lm_eval.models.base import LM, GenerationOptions
+from lm_eval.models.loading import (
+    EMBEDDED_MODEL,
+    model_parameters,
+    name_of,
+    plain_arguments,
+)
 from lm_eval.reports.results_file import RunInfo, results_dict
-from lm_eval.requests import DocRequests, PromptOptions
+from lm_eval.requests import DocRequests, GenerateRequest, PromptOptions, Request
 from lm_eval.requests.build import build_requests
 from lm_eval.requests.options import MAX_SKIPPED, SkippedDocs
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.progress import CHARACTERS_A_TOKEN, Share, SpeedNotes
+from lm_eval.text.secrets import is_secret_name
 
 if TYPE_CHECKING:
     from lm_eval.answers.keys import DocKeys
@@ -257,6 +264,44 @@ def seed_all(seeds: Mapping[str, int | None]) -> None:
         sys.modules["numpy"].random.seed(seeds["numpy_seed"])
     if "torch" in sys.modules and seeds["torch_seed"] is not None:
         sys.modules["torch"].manual_seed(seeds["torch_seed"])
+
+
+def speed_notes(run: Run, model_args: Mapping[str, Any]) -> SpeedNotes | None:
+    """Where the speed of the run's model is noted; None for a model object, which has no name."""
+    if isinstance(run.model, LM):
+        return None
+    known = {name: value for name, value in model_args.items() if not is_secret_name(name)}
+    return SpeedNotes(f"{run.backend} {sorted(plain_arguments(known).items())}")
+
+
+def shares_of(prepared: Sequence[Prepared], model: LM) -> list[Share]:
+    """The requests of tasks by kind; how large they are, each task's first doc tells."""
+    shares = []
+    for one in prepared:
+        first = next(one.asked(), None)
+        for kind, number in one.counts.items():
+            own = [each for each in (first.requests if first else ()) if each.kind == kind]
+            sizes = [_tokens(request) for request in own] or [1.0]
+            size, reading, is_written = sum(sizes) / len(sizes), 0.0, kind == GenerateRequest.kind
+            if own and isinstance(own[0], GenerateRequest):
+                reading, size = size * READING, _most_tokens(own[0], model)
+            shares.append(Share(one.task.name, kind, number, size, is_written, reading))
+    return shares
+
+
+READING = 0.1
+"""What reading a token of a prompt costs, where writing one costs 1; of a local model, about that."""
+
+
+def _tokens(request: Request) -> float:
+    """About how many tokens a request has: its prompt, and what is scored after it."""
+    parts = request.args[:1] if isinstance(request, GenerateRequest) else request.args[:2]
+    return max(1.0, sum(len(str(part)) for part in parts) / CHARACTERS_A_TOKEN)
+
+
+def _most_tokens(request: GenerateRequest, model: LM) -> float:
+    usual = getattr(model, "max_gen_toks", None) or 256
+    return float(GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=usual).max_gen_toks)
 
 
 def backend_arguments(run: Run) -> dict[str, Any]:

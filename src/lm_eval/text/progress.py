@@ -1,17 +1,23 @@
-"""Progress of a run on standard error: a bar on a terminal, an occasional line in a log.
+"""Progress of a run on standard error: a bar on a terminal, a line a minute in a log.
 
 A background thread looks at the count, so ``advance`` is one addition, and a first answer that
-takes a minute is a minute with a bar on the screen.
+takes a minute is a minute with a bar on the screen. ``Pace`` says how long the rest of a run takes.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol, TextIO
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
+from lm_eval.text.files import cache_folder, write_whole
 from lm_eval.text.terminal import err_console, is_terminal, visible
 
 if TYPE_CHECKING:
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
 
 SHOW_AFTER_S = 1.0
 BAR_EVERY_S = 0.2
-LINE_EVERY_S = 10.0
+LINE_EVERY_S = 60.0
 
 
 class Progress:
@@ -31,8 +37,8 @@ class Progress:
                 progress.advance()
 
     ``done`` counts what was finished before this run, and stays out of the rate. ``total=None`` is
-    an unknown total, ``unit="bytes"`` shows megabytes. ``enabled=False`` starts nothing and prints
-    nothing.
+    an unknown total, ``unit="bytes"`` shows megabytes. ``pace`` knows the time left where not all
+    take equally long. ``enabled=False`` starts nothing and prints nothing.
     """
 
     def __init__(
@@ -44,12 +50,14 @@ class Progress:
         enabled: bool = True,
         stream: TextIO | None = None,
         unit: Literal["", "bytes"] = "",
+        pace: Pace | None = None,
     ) -> None:
         self.description = visible(description, 60)
         self._described = description
         self.total = total
         self.done = done
         self._unit = unit
+        self._pace = pace
         self._before = done
         self._stream = stream if stream is not None else sys.stderr
         self._enabled = enabled and self._stream is not None
@@ -74,6 +82,9 @@ class Progress:
 
     def state(self) -> State:
         """The count and what follows from it, now."""
+        if self._pace is not None:
+            left = str(self._pace.left())
+            return State(self.description, self.done, self.total, self._pace.rate(), "", left)
         elapsed_s = max(time.monotonic() - self._started, 1e-9)
         rate = (self.done - self._before) / elapsed_s
         return State(self.description, self.done, self.total, rate, self._unit)
@@ -111,8 +122,10 @@ class State:
     done: int
     total: int | None
     rate: float
-    """Finished per second, on average since the start."""
+    """Finished per second: on average since the start, or of the kind that is asked now."""
     unit: str = ""
+    known_left: str | None = None
+    """The time left in words, where the rate does not tell it."""
 
     @property
     def count(self) -> str:
@@ -132,22 +145,15 @@ class State:
     @property
     def left(self) -> str:
         """Time left, as ``3 s``, ``4 min`` or ``2 h 5 min``; empty if it is not known."""
+        if self.known_left is not None:
+            return self.known_left
         if not self.rate or self.total is None or self.done >= self.total:
             return ""
-        return f"{_duration((self.total - self.done) / self.rate)} left"
+        return f"{short_time((self.total - self.done) / self.rate)} left"
 
     def __str__(self) -> str:
         parts = [self.count, self.speed, self.left]
         return f"{self.description}: {', '.join(part for part in parts if part)}"
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    if minutes < 60:
-        return f"{minutes} min"
-    return f"{minutes // 60} h {minutes % 60} min"
 
 
 class _Display(Protocol):
@@ -219,3 +225,222 @@ def _rich_progress() -> RichProgress:
         auto_refresh=False,
         redirect_stdout=False,  # results go to standard output, also when it is a pipe
     )
+
+
+# How long it takes
+#
+# Scoring a choice and writing a reply differ by a hundred times, so one rate for all says nothing. Each
+# task's requests of one kind have a rate of their own once some are answered; before, that of the same
+# kind in other tasks, weighted by tokens; before that, the one that an earlier run of the model left.
+
+CHARACTERS_A_TOKEN = 4
+ENOUGH = 3
+"""Answers that make a rate of its own."""
+WORTH_KEEPING_S = 5.0
+"""A run that asks for less time leaves no speed behind: most of it is starting."""
+MOST_KEPT = 200
+"""Models whose speeds are kept; the oldest goes first."""
+
+
+@dataclass
+class Share:
+    """The requests of one kind of one task, and what is known of their speed."""
+
+    task: str
+    kind: str
+    count: int
+    size: float
+    """Tokens of one request: of the prompt that is scored, or the most that a reply may have."""
+    is_written: bool = False
+    """Whether the answers are replies, as long as the model makes them."""
+    reading: float = 0.0
+    """What reading the prompt of a reply costs, in tokens that are written."""
+    found: int = 0
+    """Answers that were kept from before."""
+    asked: int = 0
+    seconds: float = 0.0
+    """Between answers of this run."""
+    work: float = 0.0
+    """Tokens of the requests answered: of replies, those that were written."""
+
+    @property
+    def left(self) -> int:
+        return max(0, self.count - self.found - self.asked)
+
+    def usual_size(self, speed: Speed) -> float:
+        """Tokens of one request; replies are taken to be as long as those that made the speed."""
+        whole = self.reading + self.size
+        return min(speed.tokens, whole) if self.is_written else whole
+
+
+@dataclass(frozen=True)
+class Speed:
+    """What one kind of request took."""
+
+    seconds_a_token: float
+    tokens: float
+    """Of one request on average: of replies, those that were written."""
+    noted: float = 0.0
+    """When, in seconds since 1970."""
+
+    def seconds(self, requests: int, tokens: float) -> float:
+        return requests * tokens * self.seconds_a_token
+
+
+@dataclass(frozen=True)
+class TimeLeft:
+    """What is left, as far as it is known."""
+
+    seconds: float
+    is_bound: bool
+    """Whether replies are taken to be as long as they may be, as nothing better is known."""
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    """``replies`` or ``scores`` → how many are left of which no speed is known."""
+
+    def __str__(self) -> str:
+        """``3 min left``, ``at most 5 min left``, ``12 s left, then 64 replies``."""
+        parts = []
+        if self.seconds > 0:
+            parts.append(f"{'at most ' if self.is_bound else ''}{short_time(self.seconds)} left")
+        if self.unknown:
+            counts = " and ".join(f"{number:,} {what}" for what, number in self.unknown.items())
+            parts.append(f"then {counts}" if parts else f"{counts} left")
+        return ", ".join(parts)
+
+
+def short_time(seconds: float) -> str:
+    """``3 s``, ``4 min``, ``2 h 5 min``."""
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+class Pace:
+    """Follows the answers of a run, and says how long the rest takes."""
+
+    def __init__(self, shares: Iterable[Share], known: Mapping[str, Speed] | None = None) -> None:
+        self._shares = {(share.task, share.kind): share for share in shares}
+        self._known = known or {}
+        self._last = time.monotonic()
+        self._current: Share | None = None
+
+    def begin(self, kind: str) -> None:
+        """Requests of this kind are asked from now on."""
+        self._last = time.monotonic()
+        self._current = None
+        for share in self._shares.values():
+            if share.kind == kind and share.left:
+                self._current = share
+                return
+
+    def answered(self, task: str, kind: str, tokens: float | None = None) -> None:
+        """One more answer is there, ``tokens`` long; the time since the one before was its own."""
+        share = self._shares.get((task, kind))
+        now = time.monotonic()
+        if share is not None:
+            share.asked += 1
+            share.seconds += now - self._last
+            share.work += share.size if tokens is None else share.reading + max(1.0, tokens)
+            self._current = share
+        self._last = now
+
+    def found(self, task: str, number: int) -> None:
+        """Answers of a task that were kept from before."""
+        own = [share for share in self._shares.values() if share.task == task]
+        total = sum(share.count for share in own)
+        for share in own:  # of several kinds, each in proportion
+            share.found += round(number * share.count / total) if total else 0
+
+    def rate(self) -> float:
+        """Answers a second of the kind that is asked now."""
+        if self._current is None:
+            return 0.0
+        same = [share for share in self._shares.values() if share.kind == self._current.kind]
+        seconds = sum(share.seconds for share in same) + time.monotonic() - self._last
+        asked = sum(share.asked for share in same)
+        return asked / seconds if asked and seconds > 0 else 0.0
+
+    def left(self) -> TimeLeft:
+        """What is left, now."""
+        seconds, is_bound = 0.0, False
+        unknown: dict[str, int] = {}
+        for share in self._shares.values():
+            if not share.left:
+                continue
+            rate = self._seconds_each(share)
+            if rate is None:
+                what = "replies" if share.is_written else "scores"
+                unknown[what] = unknown.get(what, 0) + share.left
+            else:
+                seconds += share.left * rate[0]
+                is_bound = is_bound or rate[1]
+        return TimeLeft(seconds, is_bound, unknown)
+
+    def _seconds_each(self, share: Share) -> tuple[float, bool] | None:
+        """Seconds for one request of a share, and whether that is a bound; None: nothing is known."""
+        if share.asked >= ENOUGH:
+            mean = share.seconds / share.asked
+            if share is self._current:  # an answer that takes long counts before it is there
+                waiting = time.monotonic() - self._last
+                mean = max(mean, (share.seconds + waiting) / (share.asked + 1))
+            return mean, False
+        same = [each for each in self._shares.values() if each.kind == share.kind and each.asked]
+        work = sum(each.work for each in same)
+        if sum(each.asked for each in same) >= ENOUGH and work:
+            each_token = sum(each.seconds for each in same) / work
+            return each_token * (share.reading + share.size), share.is_written
+        known = self._known.get(share.kind)
+        if known is None:
+            return None
+        return known.seconds(1, share.usual_size(known)), False
+
+    def speeds(self) -> dict[str, Speed]:
+        """Kind of request → its speed in this run, where enough was asked to tell."""
+        found = {}
+        for kind in {share.kind for share in self._shares.values()}:
+            same = [share for share in self._shares.values() if share.kind == kind]
+            seconds, work = sum(s.seconds for s in same), sum(s.work for s in same)
+            asked = sum(share.asked for share in same)
+            if asked >= ENOUGH and seconds >= WORTH_KEEPING_S and work:
+                found[kind] = Speed(seconds / work, work / asked, time.time())
+        return found
+
+
+class SpeedNotes:
+    """The speeds that runs of one model on this machine leave behind, in the user's cache."""
+
+    def __init__(self, model: str) -> None:
+        """``model`` is whatever tells it from others: its backend and arguments."""
+        self._key = blake2b(model.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+    @property
+    def _path(self) -> Path:
+        return cache_folder() / "speeds.json"
+
+    def known(self) -> dict[str, Speed]:
+        """Kind of request → its speed in the last run that noted one; empty where none did."""
+        try:
+            return {kind: Speed(*values) for kind, values in self._read()[self._key].items()}
+        except (KeyError, TypeError, ValueError, AttributeError):
+            return {}
+
+    def note(self, speeds: Mapping[str, Speed]) -> None:
+        """Keep the speeds of a run; a cache that cannot be written is left alone."""
+        if not speeds:
+            return
+        entries = self._read()
+        own = entries.pop(self._key, {})
+        own = own if isinstance(own, dict) else {}
+        own |= {kind: [s.seconds_a_token, s.tokens, s.noted] for kind, s in speeds.items()}
+        entries[self._key] = own
+        newest = dict(list(entries.items())[-MOST_KEPT:])
+        with suppress(OSError):
+            write_whole(self._path, json.dumps(newest) + "\n")
+
+    def _read(self) -> dict[str, Any]:
+        try:
+            entries = json.loads(self._path.read_text("utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return entries if isinstance(entries, dict) else {}
