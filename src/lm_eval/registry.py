@@ -245,6 +245,14 @@ for _name, _class in {
     "openai-chat-completions": "OpenAIChatCompletion",
 }.items():
     MODELS.register(_name, f"lm_eval.models.openai_completions:{_class}")
+for _name, _target in {
+    "anthropic-chat": "anthropic:AnthropicChat",
+    "anthropic-chat-completions": "anthropic:AnthropicChat",
+    "azure-openai": "azure:AzureOpenAIChat",
+    "azure-openai-chat-completions": "azure:AzureOpenAIChat",
+    "gemini": "gemini:GeminiChat",
+}.items():
+    MODELS.register(_name, f"lm_eval.models.providers.{_target}")
 MODELS.register("hf", "lm_eval.models.huggingface:HFLM")
 MODELS.register("huggingface", "lm_eval.models.huggingface:HFLM")
 MODELS.register("hf-auto", "lm_eval.models.huggingface:HFLM")

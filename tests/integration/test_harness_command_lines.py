@@ -124,7 +124,7 @@ def test_a_table_of_another_kind_is_refused(folder: Path) -> None:
     [
         ("vllm", "vllm serve MODEL"),
         ("sglang", "sglang.launch_server"),
-        ("anthropic-chat-completions", "https://api.anthropic.com/v1/chat/completions"),
+        ("anthropic-completions", "Use --model anthropic-chat"),
         ("litellm", "LiteLLM's proxy"),
         ("mamba_ssm", "Use --model hf"),
     ],

@@ -32,19 +32,14 @@ _LLAMA_SERVER = (
 _VLLM = _SERVED.format(start="vllm serve MODEL", port=8000)
 _SGLANG = _SERVED.format(start="python -m sglang.launch_server --model-path MODEL", port=30000)
 _TENSORRT = _SERVED.format(start="trtllm-serve MODEL", port=8000)
-_ANTHROPIC = _SPOKEN.format(url="https://api.anthropic.com/v1/chat/completions")
+_ANTHROPIC = "That API takes no new models. Use --model anthropic-chat --model_args model=NAME."
 _LITELLM = "Start LiteLLM's proxy. " + _SPOKEN.format(
     url="http://localhost:4000/v1/chat/completions"
 )
 _CONVERTED = "Convert the checkpoint for transformers and use --model hf, or serve it: " + _VLLM
 
 ADVICE = {
-    "anthropic-chat": _ANTHROPIC,
-    "anthropic-chat-completions": _ANTHROPIC,
     "anthropic-completions": _ANTHROPIC,
-    "azure-openai-chat-completions": _SPOKEN.format(
-        url="https://RESOURCE.openai.azure.com/openai/v1/chat/completions"
-    ),
     "ggml": _LLAMA_SERVER,
     "habana": _OBJECT.format(package="optimum-habana"),
     "hf-audiolm-qwen": _PICTURES,
@@ -74,9 +69,7 @@ ADVICE = {
 """Backend → what to use here."""
 
 CLASSES = {
-    "AnthropicChat": "anthropic-chat",
     "AnthropicLM": "anthropic-completions",
-    "AzureOpenaiChatCompletionsLM": "azure-openai-chat-completions",
     "GGUFLM": "ggml",
     "HFAUDIOLMQWEN": "hf-audiolm-qwen",
     "HFMultimodalLM": "hf-multimodal",

@@ -253,7 +253,7 @@ NAMES: dict[str, dict[str, Home]] = {
         "lm_eval.api.registry.MODEL_REGISTRY holds the backends by name.", "MODEL_MAPPING"
     ),
     "lm_eval.models.anthropic_llms": _backend("AnthropicLM", "anthropic_completion anthropic_chat")
-    | _backend("AnthropicChat"),
+    | _at("lm_eval.models.providers.anthropic", "AnthropicChat"),
     "lm_eval.models.api_models": {
         **_at("lm_eval.models.api_models", "TemplateAPI"),
         **_at(_HELPERS, "LMEVAL_MODEL_NONE_ANSWER_PLACEHOLDER LogLikelihoodInputs JsonChatStr"),
@@ -283,7 +283,7 @@ NAMES: dict[str, dict[str, Home]] = {
             "lm_eval.models.openai_completions",
             "LocalCompletionsAPI LocalChatCompletion OpenAICompletionsAPI OpenAIChatCompletion",
         ),
-        **_backend("AzureOpenaiChatCompletionsLM"),
+        **_at("lm_eval.models.providers.azure", "AzureOpenaiChatCompletionsLM=AzureOpenAIChat"),
     },
     "lm_eval.models.optimum_habana": _backend("HabanaLM"),
     "lm_eval.models.optimum_ipex": _backend("IPEXLM"),

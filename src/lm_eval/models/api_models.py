@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.addresses.finder import attributes_of
-from lm_eval.errors import LmEvalWarning, ModelError, UsageError
+from lm_eval.errors import LmEvalWarning, ModelError, RequestError, UsageError
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.api import settings
 from lm_eval.models.api.calls import ServerCaller
@@ -281,6 +281,16 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     @property
     def always_samples(self) -> bool:
         """Whether the model samples whatever temperature a task asks for."""
+        return False
+
+    def adapts_to(self, error: RequestError) -> bool:
+        """Whether another try leaves out what this error complains about."""
+        del error
+        return False
+
+    def is_refusal(self, error: RequestError) -> bool:
+        """Whether an error says that the prompt was refused: then that is the reply."""
+        del error
         return False
 
     @property

@@ -95,13 +95,18 @@ class ServerCaller(Sender):
 
     async def _free(self, job: GenerationJob) -> list[Reply]:
         with self.counting(job.task):
-            replies = await self.ask(
-                job.messages,
-                lambda outputs: self.read_replies(outputs, len(job.messages)),
-                generate=True,
-                gen_kwargs=job.gen_kwargs(),
-                seed=job.seed,
-            )
+            try:
+                replies = await self.ask(
+                    job.messages,
+                    lambda outputs: self.read_replies(outputs, len(job.messages)),
+                    generate=True,
+                    gen_kwargs=job.gen_kwargs(),
+                    seed=job.seed,
+                )
+            except RequestError as error:
+                if len(job.messages) > 1 or not self._model.is_refusal(error):
+                    raise
+                replies = [Reply("", finish="refused")]
         mark = self._model.think_end_token
         return [_cut(_behind_thought(reply, mark), job.stops) for reply in replies]
 

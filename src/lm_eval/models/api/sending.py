@@ -197,7 +197,13 @@ class Sender:
         options: dict[str, Any] = {"generate": generate, "gen_kwargs": gen_kwargs or {}}
         try:
             if self.style == "own":
-                outputs = await self._model.amodel_call(messages, decode=decode, **options, **more)
+                call = partial(self._model.amodel_call, messages, decode=decode, **options, **more)
+                try:
+                    outputs = await call()
+                except RequestError as error:
+                    if not self._model.adapts_to(error):
+                        raise
+                    outputs = await call()
             else:
                 outputs = await self._ask_subclass(messages, ctxlens, options)
                 values = [read(outputs)]
@@ -274,7 +280,10 @@ class Sender:
         hints = [
             hint for hint in (self._path_hint(error), self._size_hint(error, messages)) if hint
         ]
-        if error.status in (401, 403) and self._model.key_variable:
+        is_key = error.status in (401, 403) or (
+            error.status == 400 and "api key" in str(error).lower()
+        )
+        if is_key and self._model.key_variable:
             hints.append(self._key_hint(self._model.key_variable))
         if hints:
             error.args = (" ".join([str(error), *hints]),)

@@ -31,6 +31,7 @@ _ADVICE = {
     407: "Check the proxy's name and password.",
     413: "Send less at a time.",
     429: "Ask for less at a time, or try later.",
+    529: "The service is overloaded; try later.",
 }
 _QUOTED = 400
 _READ = 20_000
@@ -76,7 +77,8 @@ class Failure:
     @property
     def is_refusal(self) -> bool:
         """Whether the server only asks us to slow down."""
-        return self.status == 429 or (self.status == 503 and self.asked_wait_s is not None)
+        is_busy = self.status == 503 and self.asked_wait_s is not None
+        return self.status in (429, 529) or is_busy
 
     @property
     def is_fault(self) -> bool:

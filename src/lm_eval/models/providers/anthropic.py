@@ -1,0 +1,114 @@
+"""Anthropic's Messages API, at its own address, a gateway, or a server such as vLLM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from lm_eval.errors import RequestError
+from lm_eval.models.api.replies import ReportedError, UnfitReply, count_in, shown
+from lm_eval.models.openai_completions import stop_strings, token_limit
+from lm_eval.models.providers.native import NativeChat, split_system
+from lm_eval.registry import register_model
+from lm_eval.requests import Reply
+from lm_eval.requests.values import Usage
+
+VERSION = "2023-06-01"
+"""The protocol that is spoken here; ``header`` can name another."""
+_FINISH: dict[str, Literal["stop", "length", "refused"]] = {
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refused",
+}
+
+
+@register_model("anthropic-chat", "anthropic-chat-completions")
+class AnthropicChat(NativeChat):
+    """Claude models. The API knows no seed, and stop strings of white space are applied here.
+
+    With ``thinking_budget`` (from 1024 up) the model samples: the API then takes no temperature. Nor do
+    newer models, which is found out by asking: it is then left out, and a note says so.
+    """
+
+    provider = "Anthropic"
+    endpoint = "/v1/messages"
+    own_address = "https://api.anthropic.com/v1/messages"
+    key_variables = ("ANTHROPIC_API_KEY",)
+    key_header = "x-api-key"
+    protocol_headers = {"anthropic-version": VERSION}  # noqa: RUF012  # never changed
+    least_budget = 1024
+
+    @property
+    def always_samples(self) -> bool:
+        return self.thinking_budget is not None or "temperature" in self._left_out
+
+    def _create_payload(
+        self,
+        messages: Any,
+        *,
+        generate: bool = True,
+        gen_kwargs: dict[str, Any] | None = None,
+        seed: int = 1234,
+        eos: str | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        rest = dict(gen_kwargs or {})
+        rest.pop("do_sample", None)
+        stops = [text for text in stop_strings(rest, eos) if text.strip()]
+        limit, temperature = token_limit(rest, self.max_gen_toks), rest.pop("temperature", 0)
+        system, turns = split_system(messages)
+        payload: dict[str, Any] = {
+            "model": self.model,
+            "max_tokens": limit + (self.thinking_budget or 0),
+            "messages": turns,
+        }
+        if system:
+            payload["system"] = system
+        if stops:
+            payload["stop_sequences"] = stops
+        if self.thinking_budget is not None:
+            payload["thinking"] = {"type": "enabled", "budget_tokens": self.thinking_budget}
+        elif "thinking" not in rest:
+            payload["temperature"] = temperature
+        return self.without_refused({**payload, **rest, **kwargs})
+
+    def adapts_to(self, error: RequestError) -> bool:
+        return self.leaves_out(error, ("temperature", "top_p", "top_k"))
+
+    @staticmethod
+    def parse_generations(outputs: Any, **kwargs: Any) -> list[str]:
+        content = outputs.get("content") if isinstance(outputs, Mapping) else None
+        if not isinstance(content, list):
+            error = outputs.get("error") if isinstance(outputs, Mapping) else None
+            if error:
+                raise ReportedError(f"it reports an error: {shown(error)}")
+            raise UnfitReply(f"it has no list of content: {shown(outputs)}")
+        parts = [part for part in content if isinstance(part, Mapping)]
+        text = "".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
+        thought = "".join(
+            str(part.get("thinking", "")) for part in parts if part.get("type") == "thinking"
+        )
+        reason = outputs.get("stop_reason")
+        finish = _FINISH.get(str(reason), "stop") if reason else None
+        return [Reply(text, finish=finish, reasoning=thought or None)]
+
+    @staticmethod
+    def parse_usage(outputs: Any) -> Usage | None:
+        """``input_tokens`` leaves out what the cache had or was given; reasoning is in the output."""
+        block = outputs.get("usage")
+        if not isinstance(block, Mapping):
+            return None
+        cached = count_in(block, "cache_read_input_tokens")
+        details = block.get("output_tokens_details")
+        thought = count_in(details, "thinking_tokens") if isinstance(details, Mapping) else 0
+        return Usage(
+            tokens_in=count_in(block, "input_tokens")
+            + count_in(block, "cache_creation_input_tokens")
+            + cached,
+            tokens_out=count_in(block, "output_tokens"),
+            tokens_cached=cached,
+            tokens_thought=thought,
+        )
+
+
+__all__ = ["AnthropicChat"]

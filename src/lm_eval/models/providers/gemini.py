@@ -1,0 +1,165 @@
+"""Google's Gemini API (``generateContent``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+from urllib.parse import quote, urlsplit, urlunsplit
+
+from lm_eval.models.api import settings
+from lm_eval.models.api.replies import ReportedError, UnfitReply, count_in, shown
+from lm_eval.models.openai_completions import stop_strings, token_limit
+from lm_eval.models.providers.native import NativeChat, split_system
+from lm_eval.registry import register_model
+from lm_eval.requests import Reply
+from lm_eval.requests.values import Usage
+
+_HOST = "https://generativelanguage.googleapis.com/v1beta"
+_METHOD = ":generateContent"
+_MOST_STOPS = 5
+_REFUSED = frozenset(
+    ("SAFETY", "RECITATION", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY")
+)
+_SAMPLING = {
+    "top_p": "topP",
+    "top_k": "topK",
+    "presence_penalty": "presencePenalty",
+    "frequency_penalty": "frequencyPenalty",
+}
+
+
+@register_model("gemini")
+class GeminiChat(NativeChat):
+    """Gemini models. ``base_url`` may end before ``/models/NAME:generateContent``.
+
+    ``thinking_budget`` is sent as ``thinkingBudget``: 0 switches reasoning off where the model allows
+    it, -1 leaves the amount to the model, within ``max_gen_toks``. Summaries of the reasoning are asked
+    for, and kept beside the reply.
+    """
+
+    provider = "Google"
+    endpoint = "/v1beta/models/MODEL:generateContent"
+    own_address = _HOST
+    key_variables = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+    key_header = "x-goog-api-key"
+    least_budget = -1
+
+    def __init__(
+        self,
+        base_url: str | Sequence[str] | None = None,
+        model: str | None = None,
+        pretrained: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        name = self._model_name(model, pretrained)
+        addresses = settings.check_addresses(type(self).__name__, base_url or _HOST, _HOST)
+        super().__init__(
+            base_url=[_with_method(address, name) for address in addresses], model=name, **kwargs
+        )
+        self.own_address = _with_method(_HOST, name)
+
+    def _create_payload(
+        self,
+        messages: Any,
+        *,
+        generate: bool = True,
+        gen_kwargs: dict[str, Any] | None = None,
+        seed: int = 1234,
+        eos: str | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        rest = dict(gen_kwargs or {})
+        rest.pop("do_sample", None)
+        stops = stop_strings(rest, eos)[:_MOST_STOPS]
+        limit = token_limit(rest, self.max_gen_toks)
+        config: dict[str, Any] = {
+            "temperature": rest.pop("temperature", 0),
+            "maxOutputTokens": limit + max(self.thinking_budget or 0, 0),
+            "seed": seed,
+        }
+        if stops:
+            config["stopSequences"] = stops
+        if self.thinking_budget is not None:
+            config["thinkingConfig"] = {
+                "thinkingBudget": self.thinking_budget,
+                "includeThoughts": self.thinking_budget != 0,
+            }
+        for ours, theirs in _SAMPLING.items():
+            if ours in rest:
+                config[theirs] = rest.pop(ours)
+        system, turns = split_system(messages)
+        payload: dict[str, Any] = {
+            "contents": [
+                {
+                    "role": "model" if turn["role"] == "assistant" else "user",
+                    "parts": [{"text": turn["content"]}],
+                }
+                for turn in turns
+            ],
+            "generationConfig": {**config, **rest.pop("generationConfig", {})},
+        }
+        if system:
+            payload["systemInstruction"] = {"parts": [{"text": system}]}
+        return {**payload, **rest, **kwargs}
+
+    @staticmethod
+    def parse_generations(outputs: Any, **kwargs: Any) -> list[str]:
+        if not isinstance(outputs, Mapping):
+            raise UnfitReply(f"it is not an object: {shown(outputs)}")
+        candidates = outputs.get("candidates")
+        if not candidates:
+            feedback = outputs.get("promptFeedback")
+            if isinstance(feedback, Mapping) and feedback.get("blockReason"):
+                return [Reply("", finish="refused")]
+            if error := outputs.get("error"):
+                raise ReportedError(f"it reports an error: {shown(error)}")
+            raise UnfitReply(f"it has no candidates: {shown(outputs)}")
+        if not isinstance(candidates, list) or not isinstance(candidates[0], Mapping):
+            raise UnfitReply(f"its candidates are not a list of objects: {shown(outputs)}")
+        return [_reply(candidate) for candidate in candidates]
+
+    @staticmethod
+    def parse_usage(outputs: Any) -> Usage | None:
+        """``candidatesTokenCount`` leaves reasoning out, which is charged as output."""
+        block = outputs.get("usageMetadata")
+        if not isinstance(block, Mapping):
+            return None
+        thought = count_in(block, "thoughtsTokenCount")
+        return Usage(
+            tokens_in=count_in(block, "promptTokenCount"),
+            tokens_out=count_in(block, "candidatesTokenCount") + thought,
+            tokens_cached=count_in(block, "cachedContentTokenCount"),
+            tokens_thought=thought,
+        )
+
+
+def _reply(candidate: Mapping[str, Any]) -> Reply:
+    content = candidate.get("content")
+    found = content.get("parts") if isinstance(content, Mapping) else None
+    parts = [part for part in found or () if isinstance(part, Mapping)]
+    text, thought = (
+        "".join(str(part.get("text") or "") for part in parts if bool(part.get("thought")) is flag)
+        for flag in (False, True)
+    )
+    return Reply(text, finish=_finish(candidate.get("finishReason")), reasoning=thought or None)
+
+
+def _finish(reason: Any) -> Literal["stop", "length", "refused"] | None:
+    if not reason:
+        return None
+    if reason == "MAX_TOKENS":
+        return "length"
+    return "refused" if reason in _REFUSED else "stop"
+
+
+def _with_method(address: str, model: str) -> str:
+    """The address of a model's ``generateContent``, where it is not that already."""
+    parts = urlsplit(address)
+    if parts.path.endswith(_METHOD):
+        return address
+    name = quote(model.removeprefix("models/"), safe="")
+    path = f"{parts.path.rstrip('/')}/models/{name}{_METHOD}"
+    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, parts.fragment))
+
+
+__all__ = ["GeminiChat"]

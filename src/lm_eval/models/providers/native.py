@@ -1,0 +1,130 @@
+"""``NativeChat``: what chat APIs of providers share: a key of their own, a budget for reasoning.
+
+A subclass says what a request looks like and how a reply is read. It works at the provider's address and
+at any other that speaks the same protocol, such as a gateway or vLLM, where a key may not be needed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from lm_eval.errors import ModelError, RequestError
+from lm_eval.models.api import settings
+from lm_eval.models.api_models import TemplateAPI
+
+_UNSUPPORTED = re.compile(
+    r"(?i)not (?:supported|permitted|allowed)|unsupported|does not support|deprecated|unknown"
+)
+
+
+class Adaptable(TemplateAPI):
+    """Leaves out generation arguments that a model refuses: its first request, which travels alone,
+    finds that out."""
+
+    _left_out: frozenset[str] = frozenset()
+
+    def leaves_out(self, error: RequestError, names: Sequence[str]) -> bool:
+        """Whether an error refuses one of the arguments ``names`` that is still sent; then it is not."""
+        if error.status != 400 or not _UNSUPPORTED.search(str(error)):
+            return False
+        refused = [name for name in names if re.search(rf"\b{name}\b", str(error))]
+        new = frozenset(refused) - self._left_out
+        self._left_out |= new
+        for name in new:
+            self._notes[f"no {name}"] = f"{self.model} takes no {name}, which was left out" + (
+                ", so that replies may differ from run to run." if name == "temperature" else "."
+            )
+        return bool(new)
+
+    def without_refused(self, payload: dict[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in payload.items() if name not in self._left_out}
+
+
+class NativeChat(Adaptable):
+    """A chat API with its own protocol. It cannot score text.
+
+    ``thinking_budget`` is how many tokens the model may reason with, beside ``max_gen_toks`` for the
+    reply; None leaves it to the provider.
+    """
+
+    is_chat = True
+    provider = ""
+    key_variables: tuple[str, ...] = ()
+    """Environment variables that may hold the key; the first that is set counts."""
+    own_address = ""
+    """The provider's address, where a key is needed."""
+    least_budget = 0
+
+    def __init__(
+        self,
+        base_url: str | Sequence[str] | None = None,
+        tokenizer_backend: str | None = None,
+        thinking_budget: int | None = None,
+        think_end_token: str | None = None,
+        **kwargs: Any,
+    ) -> None:
+        who = type(self).__name__
+        self.thinking_budget = (
+            None
+            if thinking_budget is None
+            else settings.count(who, "thinking_budget", thinking_budget, least=self.least_budget)
+        )
+        super().__init__(
+            base_url=base_url or self.own_address, tokenizer_backend=tokenizer_backend, **kwargs
+        )
+        self.think_end_token = None if think_end_token is None else str(think_end_token)
+
+    @property
+    def key_variable(self) -> str:  # type: ignore[override]  # which of several follows from the environment
+        """The variable that holds the key, or the one that should."""
+        named = [name for name in self.key_variables if os.environ.get(name)]
+        return named[0] if named else self.key_variables[0]
+
+    @cached_property
+    def api_key(self) -> str:
+        return provider_key(
+            self.provider, self.key_variable, is_needed=self.own_address in self.addresses
+        )
+
+    key_header = ""
+    """The header that carries the key."""
+    protocol_headers: Mapping[str, str] = {}
+    """What else goes with every request."""
+
+    @cached_property
+    def headers(self) -> Mapping[str, str]:
+        """Those of the protocol, the key or ``auth_token``, and the argument ``header`` over them."""
+        return {
+            **self.protocol_headers,
+            **signed(self.key_header, lambda: self.api_key, self._auth_token),
+            **(self._header or {}),
+        }
+
+
+def provider_key(provider: str, variable: str, *, is_needed: bool) -> str:
+    """The key in an environment variable; an error that names it where one is needed."""
+    key = os.environ.get(variable, "")
+    if is_needed and not key:
+        raise ModelError(
+            f"No API key for {provider}: the environment variable {variable} is not set. Give it the "
+            "key, and run again."
+        )
+    return key
+
+
+def signed(key_header: str, key: Callable[[], str], auth_token: str | None) -> dict[str, str]:
+    """The header that says who asks: a token as a bearer token, else the key in the provider's own."""
+    if auth_token is not None:
+        return {"Authorization": f"Bearer {auth_token}"}
+    return {key_header: found} if (found := key()) else {}
+
+
+def split_system(messages: Sequence[Mapping[str, str]]) -> tuple[str, list[dict[str, str]]]:
+    """System messages as one text, and the other turns."""
+    system = [one["content"] for one in messages if one["role"] == "system"]
+    turns = [dict(one) for one in messages if one["role"] != "system"]
+    return "\n\n".join(system), turns
