@@ -11,7 +11,6 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -82,16 +81,14 @@ def print_written(path: object) -> None:
     print_line(f"Written: {visible(str(path))}")
 
 
-@dataclass(frozen=True)
 class Paragraph:
     """A Rich renderable: ``text`` after ``first``, its later lines indented to match.
 
     A number and its unit stay on one line.
     """
 
-    first: str
-    text: str
-    style: str = ""
+    def __init__(self, first: str, text: str, style: str = "") -> None:
+        self.first, self.text, self.style = first, text, style
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
