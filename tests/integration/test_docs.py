@@ -56,6 +56,7 @@ SKIPS = {
     "docs/api-models.md": ["installs packages", *["needs a server or a key"] * 2],
     "docs/backends.md": ["needs a server"],
     "docs/data.md": ["needs a network"] * 3,
+    "docs/enforced.md": ["needs the weights, takes minutes"],
     "docs/formats.md": ["needs the weights"],
     "docs/harness.md": ["needs a library of task files"],
     "docs/models.md": ["installs packages", "needs the weights"] * 2 + ["needs a cluster"],

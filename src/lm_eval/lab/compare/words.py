@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lm_eval.formats.enforced import SUFFIX, split_suffix
 from lm_eval.lab.compare.values import (
     ALPHA,
     CONFOUNDED,
     REAL,
     Comparison,
     ComparisonRow,
+    Pair,
 )
 from lm_eval.lab.compare.verdicts import fewest_units, verdict_sentences
 from lm_eval.lab.show.phrases import (
@@ -28,7 +30,7 @@ from lm_eval.lab.show.phrases import (
     unread,
 )
 from lm_eval.lab.stored.measurement import CHOICES_HIDDEN, CHOICES_SCORED, CHOICES_SHOWN
-from lm_eval.text.numbers import joined
+from lm_eval.text.numbers import joined, number, percent
 from lm_eval.text.terminal import visible
 
 
@@ -55,7 +57,11 @@ def sentences(comparison: Comparison) -> list[str]:
         ]
     else:
         lines = [_no_difference(comparison), different_information(comparison)]
-    lines += [unread_words(comparison), score_words(comparison)]
+    lines += [
+        adherence_words(comparison),
+        unread_words(comparison),
+        score_words(comparison),
+    ]
     return [sentence for sentence in lines if sentence]
 
 
@@ -167,6 +173,40 @@ WIDE = 0.8
 """An interval that covers so much of the scale says no more than that nothing is known."""
 MOST_FORMATS = 50
 """Nobody runs more formats than these for the sake of one mean."""
+
+
+def adherence_words(comparison: Comparison) -> str:
+    """What is lost by not keeping to each format that was also enforced; empty where none was."""
+    rows = {row.label: row for row in comparison.rows}
+    gaps = []
+    for pair in comparison.pairs:
+        first, second = rows[pair.first], rows[pair.second]
+        if split_suffix(first.format) == (second.format, SUFFIX):
+            gaps.append(_gap(second, first, pair, 1))
+        elif split_suffix(second.format) == (first.format, SUFFIX):
+            gaps.append(_gap(first, second, pair, -1))
+    if not gaps:
+        return ""
+    start = "Adherence gap (enforced less free, what not keeping to the format costs)"
+    return f"{start}: {'; '.join(gaps)}."
+
+
+def _gap(free: ComparisonRow, held: ComparisonRow, pair: Pair, sign: int) -> str:
+    """``generate 0.03 (between -0.09 and 0.15), 98 % read free and 100 % enforced``."""
+    found = pair.result.difference
+    value = sign * found.value
+    text = f"{visible(free.label)} {number(value + 0.0, 2)}"
+    if found.low is not None and found.high is not None:
+        low, high = sorted((sign * found.low, sign * found.high))
+        text += f" (between {number(low, 2)} and {number(high, 2)})"
+    if free.num_read is not None and held.num_read is not None:
+        read = percent(free.num_read, free.score.n), percent(held.num_read, held.score.n)
+        text += f", {read[0]} read free and {read[1]} enforced"
+    if free.choices == CHOICES_HIDDEN:
+        text += (
+            f", where {visible(free.label)} shows no choices and the enforced answer is one of them"
+        )
+    return text
 
 
 def unread_words(comparison: Comparison) -> str:

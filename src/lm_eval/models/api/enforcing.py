@@ -16,6 +16,7 @@ from lm_eval.formats.grammar import NUMBER, Grammar, Hole
 from lm_eval.models.api.generation import GenerationJob
 from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.http.failures import BrokenBody
+from lm_eval.models.sampling import GenerationOptions
 from lm_eval.requests import Reply
 from lm_eval.text.secrets import shown_address
 
@@ -115,8 +116,6 @@ class ServerEnforcer:
         return None
 
     def _probing(self) -> GenerationJob:
-        from lm_eval.models.sampling import GenerationOptions
-
         message: Any = [{"role": "user", "content": _PROMPT}] if self._model.is_chat else _PROMPT
         if not self._model.is_chat and self._model.tokenized_requests:
             (message,) = self._model.encode_texts([_PROMPT])

@@ -217,11 +217,13 @@ class Generator:
         job, constraint = sequence.job, sequence.constraint
         token: int | None
         if constraint is not None:
-            likeliest, logits = (
-                partial(self._engine.likeliest, index),
-                partial(self._engine.logits, index),
+            engine = self._engine
+            token = constraint.choose(
+                partial(engine.likeliest, index),
+                partial(engine.logits, index),
+                job.sample,
+                partial(engine.likeliest_of, index),
             )
-            token = constraint.choose(likeliest, logits, job.sample)
         elif job.sample is None:
             token = self._engine.likeliest(index)
         else:

@@ -106,18 +106,22 @@ class Constraint:
         likeliest: Callable[[], int],
         logits: Callable[[], npt.NDArray[np.float64]],
         sample: Callable[[npt.NDArray[np.float64]], int] | None = None,
+        likeliest_of: Callable[[Sequence[int]], int] | None = None,
     ) -> int | None:
         """The next token, which is taken; None where the reply ends before it.
 
         ``likeliest`` is what the model would write, ``sample`` draws where it does not write the
-        likeliest. An answer that is whole ends where the model goes on with something else.
+        likeliest; ``likeliest_of`` compares some tokens where that is cheaper than ``logits``. An
+        answer that is whole ends where the model goes on with something else.
         """
         self._matcher.unsafe_compute_mask_ptr(self._mask.ctypes.data, self._mask.nbytes)
         self._check()
         wanted = likeliest() if sample is None else sample(logits())
         if self._matcher.is_accepting() and not self._is_allowed(wanted):
             return None
-        token = wanted if self._is_allowed(wanted) else self._best_allowed(logits, sample)
+        token = wanted
+        if not self._is_allowed(wanted):
+            token = self._best_allowed(logits, sample, likeliest_of)
         self._matcher.consume_token(token)
         self._check()
         self.is_complete = self._matcher.is_stopped()
@@ -131,12 +135,15 @@ class Constraint:
         self,
         logits: Callable[[], npt.NDArray[np.float64]],
         sample: Callable[[npt.NDArray[np.float64]], int] | None,
+        likeliest_of: Callable[[Sequence[int]], int] | None,
     ) -> int:
         np = self._np
         bits = np.unpackbits(self._mask.view(np.uint8), bitorder="little")
         allowed = np.flatnonzero(bits)
         if len(allowed) == 1:
             return int(allowed[0])
+        if sample is None and likeliest_of is not None:
+            return likeliest_of(allowed.tolist())
         values = logits()
         allowed = allowed[allowed < len(values)]
         if sample is None:
