@@ -41,7 +41,7 @@ class _ShortNames(logging.Formatter):
         return super().format(record)
 
 
-class _Handler(logging.StreamHandler):  # type: ignore[type-arg]
+class _LogHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """The handler of ``setup_logging``: the logger has at most one."""
 
 
@@ -54,9 +54,9 @@ def setup_logging(verbosity: int | str | None = logging.INFO) -> None:
     level = from_environment if isinstance(from_environment, int) else verbosity
     logger = logging.getLogger("lm_eval")
     logger.setLevel(logging.INFO if level is None else level)
-    if any(isinstance(handler, _Handler) for handler in logger.handlers):
+    if any(isinstance(handler, _LogHandler) for handler in logger.handlers):
         return
-    handler = _Handler()
+    handler = _LogHandler()
     layout = "%(asctime)s %(levelname)-8s [%(short_name)s:%(lineno)d] %(message)s"
     handler.setFormatter(_ShortNames(layout, datefmt="%Y-%m-%d:%H:%M:%S"))
     logger.addHandler(handler)
