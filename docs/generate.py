@@ -524,6 +524,7 @@ ALSO_HF = {
     "parallelize": "the same as `device_map=auto`",
     "max_batch_size": "the most texts that `batch_size=auto` takes at a time",
     "enable_thinking": "for templates that know it, whether the model reasons first",
+    "max_cpu_memory": "the same for the CPU",
 }
 
 

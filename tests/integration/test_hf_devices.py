@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +14,9 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
+transformers = pytest.importorskip("transformers", reason="needs the extra hf")
+
+from lm_eval.errors import ModelError, UsageError  # noqa: E402
 from lm_eval.formats.assemble import Prompt  # noqa: E402
 from lm_eval.models.huggingface import HFLM  # noqa: E402
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest  # noqa: E402
@@ -60,6 +65,97 @@ def test_layers_on_disk_answer_as_before(folder: Path) -> None:
     lm, plain = HFLM(folder, device="cpu"), HFLM(folder, device="cpu")
     accelerate.disk_offload(lm.model, folder / "offloaded", execution_device=torch.device("cpu"))
     assert lm.loglikelihood(PAIRS) == plain.loglikelihood(PAIRS)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"max_memory": {"cpu": "60KB"}},
+        {"max_memory": '{"cpu": "60KB"}', "device_map": "sequential"},
+        {"max_cpu_memory": "60KB", "max_memory_per_gpu": "1GiB", "parallelize": True},
+    ],
+    ids=str,
+)
+def test_what_has_no_room_goes_to_disk_and_answers_as_before(
+    folder: Path, limits: dict[str, Any], tmp_path: Path
+) -> None:
+    lm, plain = HFLM(folder, offload_folder=tmp_path / "offload", **limits), HFLM(folder)
+    assert "disk" in lm.model.hf_device_map.values()
+    assert str(lm.device) == "cpu"
+    assert lm.loglikelihood(PAIRS) == plain.loglikelihood(PAIRS)
+    assert lm.generate_until(ASKED) == plain.generate_until(ASKED)
+    assert lm.identity()["dtype"] == plain.identity()["dtype"]
+
+
+ASKED = [GenerateRequest("t", 0, 0, Prompt(("The best",)), {"max_gen_toks": 4})]
+BITS = {
+    "4": {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_compute_dtype": "float32"},
+    "8": {"load_in_8bit": True},
+}
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # of bitsandbytes, about precisions
+@pytest.mark.parametrize("bits", BITS)
+def test_weights_are_quantised_while_they_are_loaded(bits: str, tmp_path: Path) -> None:
+    pytest.importorskip("bitsandbytes", reason="needs bitsandbytes: pip install bitsandbytes")
+    folder = tiny_models.save(tmp_path / "tiny", "llama", width=64)  # as wide as a block of weights
+    lm, plain = HFLM(folder, device="cpu", **BITS[bits]), HFLM(folder, device="cpu")
+    settings = transformers.BitsAndBytesConfig(**BITS[bits])
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, quantization_config=settings, device_map="cpu"
+    )
+    model.save_pretrained(tmp_path / "saved")  # a first pass packs the weights for this processor
+    plain.tokenizer.save_pretrained(tmp_path / "saved")
+    scores = lm.loglikelihood(PAIRS)
+    assert scores == HFLM(model, tokenizer=plain.tokenizer).loglikelihood(PAIRS)
+    assert scores != plain.loglikelihood(PAIRS)
+    given = HFLM(folder, device="cpu", quantization_config=settings)
+    assert given.loglikelihood(PAIRS) == scores
+    assert lm.identity()["quantization"].startswith("bnb_4bit_" if bits == "4" else "load_in_8")
+    assert "quantization" not in plain.identity()
+    saved = HFLM(tmp_path / "saved", device="cpu")
+    assert type(saved.model.model.layers[0].mlp.up_proj).__name__.startswith("Linear")
+    assert [score for score, _ in saved.loglikelihood(PAIRS)] == pytest.approx(
+        [score for score, _ in scores], abs=1e-3
+    )
+    with pytest.raises(UsageError, match=r"saved quantised \(bitsandbytes\)"):
+        HFLM(tmp_path / "saved", device="cpu", **BITS[bits])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"load_in_4bit": True, "load_in_8bit": True}, "cannot both be true"),
+        ({"bnb_4bit_quant_type": "nf4"}, "goes with load_in_4bit=true, which is not given"),
+        ({"load_in_4bit": True, "bnb_4bit_quant_type": "nf5"}, "Did you mean 'nf4'?"),
+        ({"load_in_4bit": True, "bnb_4bit_compute_dtype": "bf17"}, "has no dtype 'bf17'"),
+        ({"load_in_4bit": True, "quantization_config": {"load_in_4bit": True}}, "says everything"),
+        ({"quantization_config": "{"}, "is not a JSON object"),
+        ({"max_memory": "10GiB"}, "is not a JSON object"),
+        ({"max_memory": 10}, "must say how much each device takes, not 10"),
+        ({"max_memory": {"cpu": "1GiB"}, "max_cpu_memory": "1GiB"}, "says everything"),
+        ({"bnb_4bit_quant_typ": "nf4"}, "Did you mean 'bnb_4bit_quant_type'?"),
+    ],
+    ids=str,
+)
+def test_wrong_bits_and_limits_are_refused_before_anything_is_loaded(
+    folder: Path, arguments: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        HFLM(folder, **arguments)
+    with pytest.raises(UsageError, match=re.escape(message)):
+        HFLM.check_args({"pretrained": folder, **arguments}, name="hf")
+
+
+def test_gptq_needs_no_argument_and_a_gptq_checkpoint(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"is not a GPTQ checkpoint \(not quantised\)"):
+        HFLM(folder, gptqmodel=True)
+    shutil.copytree(folder, tmp_path / "gptq")
+    config = json.loads((folder / "config.json").read_text())
+    config["quantization_config"] = {"quant_method": "gptq", "bits": 4, "group_size": 128}
+    (tmp_path / "gptq" / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match="needs a package: Loading a GPTQ quantized model"):
+        HFLM(tmp_path / "gptq", device="cpu", gptqmodel=True)
 
 
 _LIMITED = """

@@ -117,10 +117,6 @@ def test_arguments_of_the_harness_that_ask_for_nothing_are_taken(folder: Path) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            {"load_in_4bit": True},
-            "does not take load_in_4bit=True. A checkpoint that is saved quant",
-        ),
         ({"autogptq": "model.safetensors"}, "A GPTQ checkpoint needs no argument"),
         ({"subfolder": "step_10"}, "pretrained=FOLDER/SUBFOLDER"),
         ({"max_lenght": 5}, "has no argument 'max_lenght'. Did you mean 'max_length'?"),

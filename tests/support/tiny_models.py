@@ -46,7 +46,7 @@ def make_tokenizer(*, chat_template: str | None = None, adds_bos: bool = False) 
     return fast
 
 
-def make_model(kind: str, vocabulary: int, *, window: int = 512) -> Any:
+def make_model(kind: str, vocabulary: int, *, window: int = 512, width: int = 32) -> Any:
     """A model of two layers; the seed makes it the same every time."""
     import torch
     from transformers import (
@@ -67,8 +67,8 @@ def make_model(kind: str, vocabulary: int, *, window: int = 512) -> Any:
         return GPT2LMHeadModel(gpt2)
     if kind == "llama":
         llama = LlamaConfig(
-            vocab_size=vocabulary, max_position_embeddings=window, hidden_size=32,
-            intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+            vocab_size=vocabulary, max_position_embeddings=window, hidden_size=width,
+            intermediate_size=2 * width, num_hidden_layers=2, num_attention_heads=4,
             num_key_value_heads=2, bos_token_id=0, eos_token_id=1, initializer_range=0.3,
         )  # fmt: skip
         return LlamaForCausalLM(llama)
@@ -79,9 +79,11 @@ def make_model(kind: str, vocabulary: int, *, window: int = 512) -> Any:
     return T5ForConditionalGeneration(t5)
 
 
-def save(folder: Path, kind: str = "gpt2", *, window: int = 512, **tokenizer: Any) -> Path:
+def save(
+    folder: Path, kind: str = "gpt2", *, window: int = 512, width: int = 32, **tokenizer: Any
+) -> Path:
     """A folder with a model and its tokenizer."""
     made = make_tokenizer(**tokenizer)
-    make_model(kind, len(made) + 5, window=window).save_pretrained(folder)
+    make_model(kind, len(made) + 5, window=window, width=width).save_pretrained(folder)
     made.save_pretrained(folder)
     return folder

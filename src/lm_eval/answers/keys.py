@@ -24,7 +24,8 @@ SPEED_ONLY_ARGUMENTS = frozenset(
         *("batch_size", "max_batch_size", "num_concurrent", "max_retries", "timeout"),
         *("n_threads", "n_parallel", "device", "parallelize"),
         *("tensor_parallel_size", "data_parallel_size", "gpu_memory_utilization"),
-        *("max_memory_per_gpu", "max_cpu_memory", "offload_folder", "verify_certificate"),
+        *("max_memory", "max_memory_per_gpu", "max_cpu_memory", "offload_folder"),
+        "verify_certificate",
         *("ca_cert_path", "low_cpu_mem_usage", "swap_space"),
     )
 )

@@ -24,6 +24,7 @@ from lm_eval.models.hf.generation import BatchJob, Endings, ending_tokens
 from lm_eval.models.hf.harness import METHODS
 from lm_eval.models.hf.loading import LoadOptions
 from lm_eval.models.hf.options import (
+    GPTQ,
     PENALTIES,
     auto_batch,
     batch_rows,
@@ -34,6 +35,9 @@ from lm_eval.models.hf.options import (
     dtype_name,
     launched_rank,
     positive,
+    quantizing,
+    read_max_memory,
+    read_quantization,
     read_seed,
     read_softmax_dtype,
     read_window,
@@ -85,6 +89,14 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
     ``softmax_dtype``        precision of log-probs where it is not to be ``float32``
     ``truncation``           cut prompts at the tokenizer's own limit first, as the harness does
     ``mixed_precision_dtype`` precision in which layers are computed (``torch.autocast``)
+    ``load_in_4bit``         quantise the weights with ``bitsandbytes`` while they are loaded, as
+                             ``bnb_4bit_quant_type`` (nf4 or fp4), ``bnb_4bit_compute_dtype`` and
+                             ``bnb_4bit_use_double_quant`` say
+    ``load_in_8bit``         the same with 8 bits (``llm_int8_threshold``, …)
+    ``quantization_config``  settings for ``bitsandbytes``, or an object of ``transformers``
+    ``max_memory``           device → memory for weights there; the rest goes to the next, then to disk
+    ``max_memory_per_gpu``   the same for every GPU
+    ``offload_folder``       where weights go that no device has room for
     ``gguf_file``            a GGUF file in the folder ``pretrained``
     ``use_fast_tokenizer``   without effect: the fast tokenizer is used where there is one
     ``low_cpu_mem_usage``    without effect: weights are always loaded this way
@@ -139,9 +151,22 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         low_cpu_mem_usage: bool | None = None,
         logits_cache: bool = True,
         mixed_precision_dtype: Any = None,
+        load_in_4bit: bool | None = False,
+        load_in_8bit: bool | None = False,
+        quantization_config: Any = None,
+        max_memory: Any = None,
+        max_memory_per_gpu: int | str | None = None,
+        max_cpu_memory: int | str | None = None,
+        offload_folder: str | Path | None = None,
         **foreign: Any,
     ) -> None:
         check_foreign(foreign, _arguments())
+        bits = {"load_in_4bit": load_in_4bit, "load_in_8bit": load_in_8bit}
+        self._quantization = read_quantization(
+            {**quantizing(foreign), **bits, "quantization_config": quantization_config}
+        )
+        limits = read_max_memory(max_memory, max_memory_per_gpu, max_cpu_memory)
+        parallelize = parallelize or (limits is not None and device_map is None)
         self.chat_template_args = chat_arguments(chat_template_args, enable_thinking)
         self.batch_size_per_gpu = batch_rows(batch_size) or "auto"
         self.add_bos_token = add_bos_token
@@ -169,6 +194,10 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
             trust_remote_code=bool(trust_remote_code),
             peft=None if peft is None else str(peft),
             attn_implementation=attn_implementation,
+            quantization=self._quantization,
+            is_gptq=any(foreign.get(name) for name in GPTQ),
+            max_memory=limits,
+            offload_folder=None if offload_folder is None else str(offload_folder),
         )
         # A model that the program made may be another in each process: each asks its own.
         self._rank = 0 if is_object(pretrained) else launched_rank()

@@ -31,6 +31,7 @@ class HFFacts(HFMethods, ABC):
     """Whether only the run has used this model, so that its files identify it."""
     _unused_device: Any = None
     _unused_dtype: str | None = None
+    _quantization: Any = None
     _engine: tuple[Any, HFEngine] | None = None
     _known_facts: dict[str, Any] | None = None
     _called: Mapping[str, None] = {}
@@ -106,6 +107,8 @@ class HFFacts(HFMethods, ABC):
             for name in ("softmax_dtype", "mixed_precision_dtype", "truncation")
             if (value := getattr(self, name))
         }
+        if self._quantization is not None:
+            special["quantization"] = _settings(self._quantization)
         return {
             "model": "hf",
             "pretrained": _shown_name(name, is_local=is_local),
@@ -154,6 +157,13 @@ class HFFacts(HFMethods, ABC):
             "truncated_requests": self.truncated,
             "empty_continuations": self.empty_continuations,
         }
+
+
+def _settings(quantization: Any) -> str:
+    """How weights were quantised, as one line that is the same for the same settings."""
+    if not isinstance(quantization, Mapping):
+        quantization = quantization.to_diff_dict() if hasattr(quantization, "to_diff_dict") else {}
+    return ", ".join(f"{name}={value}" for name, value in sorted(quantization.items()))
 
 
 def _shown_name(name: str, *, is_local: bool) -> str:

@@ -5,14 +5,16 @@ Nothing is loaded halfway: weights that are missing are an error, not random num
 
 from __future__ import annotations
 
+import importlib.util
+import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, listing
+from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, UsageError, listing
 from lm_eval.models.hf.auto_batch import is_out_of_memory
 from lm_eval.models.hf.forward import virtual_tokens
 from lm_eval.models.hf.options import read_backend, read_device, read_device_map, read_dtype
@@ -44,6 +46,10 @@ class LoadOptions:
     trust_remote_code: bool = False
     peft: str | None = None
     attn_implementation: str | None = None
+    quantization: Any = None
+    is_gptq: bool = False
+    max_memory: Mapping[int | str, Any] | None = None
+    offload_folder: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,6 +86,17 @@ def load(wanted: LoadOptions) -> LoadedModel:
     config = load_config(source, trust_remote_code=trusts)
     backend = read_backend(wanted.backend, config)
     tokenizer, tokenizer_source = _tokenizer(wanted, source)
+    saved = _saved_quantization(config)
+    if wanted.is_gptq and saved != "gptq":
+        raise UsageError(
+            f"{source.name} is not a GPTQ checkpoint ({saved or 'not quantised'}). Leave gptqmodel and "
+            "autogptq out."
+        )
+    quantization = _quantization(wanted.quantization, saved)
+    if device is not None and (quantization or saved):
+        device_map = {"": str(device)}  # quantised weights are not moved afterwards
+    if quantization or saved:  # says of every pass in which precision it computes
+        logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     model = load_model(
         source,
         backend=backend,
@@ -87,17 +104,20 @@ def load(wanted: LoadOptions) -> LoadedModel:
         trust_remote_code=trusts,
         device_map=device_map,
         attn_implementation=wanted.attn_implementation,
+        quantization_config=quantization,
+        max_memory=wanted.max_memory,
+        offload_folder=wanted.offload_folder,
     )
     if adapter is not None:
         model = load_adapter(model, adapter)
-    if device is not None:
+    if device is not None and device_map is None:
         model.to(device)
     loaded = LoadedModel(
         model,
         tokenizer,
         config,
         backend,
-        device or model.device,
+        device or _main_device(model),
         source,
         tokenizer_source,
         adapter,
@@ -106,9 +126,51 @@ def load(wanted: LoadOptions) -> LoadedModel:
     return loaded
 
 
+def _saved_quantization(config: Any) -> str | None:
+    """The method by which weights were quantised before they were saved."""
+    saved = getattr(config, "quantization_config", None)
+    if saved is None:
+        return None
+    method = saved.get("quant_method") if isinstance(saved, Mapping) else saved.quant_method
+    return str(getattr(method, "value", method))
+
+
+def _quantization(settings: Any, saved: str | None) -> Any:
+    """The settings as ``transformers`` takes them; refused where the weights are quantised already."""
+    if settings is None:
+        return None
+    if saved is not None:
+        raise UsageError(
+            f"The weights are saved quantised ({saved}): they are loaded as they are, without "
+            "load_in_4bit, load_in_8bit or quantization_config."
+        )
+    if not isinstance(settings, Mapping):
+        return settings
+    _, transformers = import_torch()
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise MissingExtraError(
+            "load_in_4bit and load_in_8bit need the package bitsandbytes.",
+            install="pip install -U bitsandbytes",
+        )
+    try:
+        return transformers.BitsAndBytesConfig(**settings)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"The settings of bitsandbytes are wrong: {first_line(error)}") from error
+
+
+def _main_device(model: Any) -> Any:
+    """Where texts go in: of a model that is spread, the first device that computes."""
+    devices = list(getattr(model, "hf_device_map", {}).values())
+    if not devices:
+        return model.device
+    torch, _ = import_torch()
+    computes = [device for device in devices if device not in ("cpu", "disk")]
+    return torch.device(computes[0] if computes else "cpu")
+
+
 def _adopt(wanted: LoadOptions) -> LoadedModel:
     """A model that is loaded already, on the device where it is; it is set to evaluation."""
-    decided = ("revision", "dtype", "device_map", "peft", "attn_implementation")
+    decided = ("revision", "dtype", "device_map", "peft", "attn_implementation", "quantization")
     check_model(wanted.pretrained, {name: getattr(wanted, name) for name in decided})
     model = _without_wrapper(wanted.pretrained.eval())
     source = source_of_model(model)

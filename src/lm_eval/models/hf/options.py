@@ -48,20 +48,23 @@ _POSITIONS_BY_RULE = ("rope_parameters", "rope_theta", "alibi", "relative_attent
 """Settings of models whose positions go beyond what they were trained on."""
 
 
-_QUANTISED = (
-    "A checkpoint that is saved quantised needs no argument. To quantise one while it is loaded, load "
-    "it with transformers and give the object, in Python: HFLM(pretrained=model, tokenizer=tokenizer)."
+_4BIT = (
+    *("bnb_4bit_compute_dtype", "bnb_4bit_quant_type", "bnb_4bit_use_double_quant"),
+    "bnb_4bit_quant_storage",
 )
+_8BIT = (
+    *("llm_int8_threshold", "llm_int8_skip_modules", "llm_int8_enable_fp32_cpu_offload"),
+    "llm_int8_has_fp16_weight",
+)
+GPTQ = ("autogptq", "gptqmodel")
+_QUANT_TYPES = ("nf4", "fp4")
 _SPREAD = "device_map=auto spreads a model over the GPUs there are, as far as their memory goes."
 _FOREIGN = {
-    **dict.fromkeys(("load_in_4bit", "load_in_8bit", "quantization_config"), _QUANTISED),
-    **dict.fromkeys(("bnb_4bit_compute_dtype", "bnb_4bit_quant_type"), _QUANTISED),
-    "bnb_4bit_use_double_quant": _QUANTISED,
     **dict.fromkeys(
-        ("autogptq", "gptqmodel"), "A GPTQ checkpoint needs no argument: leave it out."
+        GPTQ,
+        "A GPTQ checkpoint needs no argument: its config.json says what it is.",
     ),
-    **dict.fromkeys(("max_memory_per_gpu", "max_cpu_memory", "tp_plan"), _SPREAD),
-    "offload_folder": "",
+    "tp_plan": _SPREAD,
     "delta": "Add the delta weights to the model and save it; then give its folder.",
     "subfolder": "Download the model and give the folder itself: pretrained=FOLDER/SUBFOLDER.",
     "torch_dtype": "Write dtype=….",
@@ -116,13 +119,7 @@ def auto_batch(rows: int | None, most_rows: int, device: Any) -> AutoBatch:
 def chat_arguments(variables: Any, enable_thinking: bool | None) -> dict[str, Any]:
     """Variables for the chat template."""
     if isinstance(variables, str):
-        try:
-            variables = json.loads(variables)
-        except ValueError as error:
-            raise UsageError(
-                f"chat_template_args={variables!r} is not a JSON object ({error}). Write "
-                'chat_template_args={"enable_thinking": false}.'
-            ) from error
+        variables = json_object("chat_template_args", variables, '{"enable_thinking": false}')
     if variables is not None and not isinstance(variables, Mapping):
         raise UsageError(f"chat_template_args must be names with values, not {variables!r}.")
     arguments = dict(variables or {})
@@ -131,24 +128,101 @@ def chat_arguments(variables: Any, enable_thinking: bool | None) -> dict[str, An
     return arguments
 
 
+def json_object(name: str, text: str, example: str) -> Any:
+    """The value of an argument that is written as JSON."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UsageError(
+            f"{name}={text!r} is not a JSON object ({error}). Write {name}={example}."
+        ) from error
+
+
+def quantizing(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Of some arguments those that say how weights are quantised while they are loaded."""
+    names = ("load_in_4bit", "load_in_8bit", "quantization_config", *_4BIT, *_8BIT)
+    return {name: arguments[name] for name in names if name in arguments}
+
+
 def check_foreign(foreign: Mapping[str, Any], valid: Sequence[str]) -> None:
     """Refuse arguments that ``hf`` does not take, with what to do; a value that asks for nothing is
     taken, because programs pass on every argument that EleutherAI's ``HFLM`` has.
     """
     for name, value in foreign.items():
+        if name in (*_4BIT, *_8BIT) or (name in GPTQ and value is True):
+            continue
         if name not in _FOREIGN:
             raise UsageError(
-                f"Model 'hf' has no argument {name!r}.{did_you_mean(name, [*valid, *_FOREIGN])} "
+                f"Model 'hf' has no argument {name!r}."
+                f"{did_you_mean(name, [*valid, *_4BIT, *_8BIT, *_FOREIGN])} "
                 f"Its arguments: {listing(valid)}."
             )
-        if value not in (None, False, "") and name != "offload_folder":
+        if value not in (None, False, ""):
             raise UsageError(f"Model 'hf' does not take {name}={value}. {_FOREIGN[name]}")
+
+
+def read_quantization(arguments: Mapping[str, Any]) -> Mapping[str, Any] | Any:
+    """What ``bitsandbytes`` is to do with the weights, by its names; None if nothing.
+
+    ``quantization_config`` is taken as it is: an object of ``transformers``, or its settings.
+    """
+    given = {name: value for name, value in arguments.items() if value not in (None, False, "")}
+    whole = given.pop("quantization_config", None)
+    if isinstance(whole, str):
+        whole = json_object("quantization_config", whole, '{"load_in_4bit": true}')
+    names = [name for name in ("load_in_4bit", "load_in_8bit", *_4BIT, *_8BIT) if name in given]
+    if whole is not None:
+        if names:
+            raise UsageError(
+                f"quantization_config says everything: leave {listing(names)} out, or write it there."
+            )
+        return whole
+    if "load_in_4bit" in given and "load_in_8bit" in given:
+        raise UsageError("load_in_4bit and load_in_8bit cannot both be true. Give one of them.")
+    for bits, allowed in (("load_in_4bit", _4BIT), ("load_in_8bit", _8BIT)):
+        if bits not in given and (odd := [name for name in names if name in allowed]):
+            raise UsageError(f"{listing(odd)} goes with {bits}=true, which is not given.")
+    kind = str(given.get("bnb_4bit_quant_type", "nf4"))
+    if kind not in _QUANT_TYPES:
+        raise UsageError(
+            f"bnb_4bit_quant_type={kind} is not known.{did_you_mean(kind, _QUANT_TYPES)} "
+            f"Valid: {listing(_QUANT_TYPES)}."
+        )
+    if (dtype := given.get("bnb_4bit_compute_dtype")) is not None:
+        given["bnb_4bit_compute_dtype"] = dtype_name(dtype)
+    return {name: given[name] for name in names} or None
+
+
+def read_max_memory(limits: Any, per_gpu: Any, cpu: Any) -> dict[int | str, Any] | None:
+    """Device → the memory that weights may take there, such as ``10GiB``; None if nothing is said."""
+    if isinstance(limits, str):
+        limits = json_object("max_memory", limits, '{"0": "10GiB", "cpu": "30GiB"}')
+    if limits is not None and not isinstance(limits, Mapping):
+        raise UsageError(
+            f"max_memory must say how much each device takes, not {limits!r}: "
+            'max_memory={"0": "10GiB", "cpu": "30GiB"}.'
+        )
+    if limits is not None and (per_gpu or cpu):
+        raise UsageError(
+            "max_memory says everything: leave max_memory_per_gpu and max_cpu_memory out."
+        )
+    known: dict[int | str, Any] = {
+        int(device) if str(device).isdecimal() else str(device): size
+        for device, size in dict(limits or {}).items()
+    }
+    if per_gpu:
+        import torch
+
+        known |= dict.fromkeys(range(torch.cuda.device_count()), per_gpu)
+    return known | ({"cpu": cpu} if cpu else {}) or None
 
 
 def check_values(model_args: Mapping[str, Any]) -> None:
     """Refuse values that are wrong whatever the model; ``torch`` is asked only about odd devices."""
     plain = {name: value for name, value in model_args.items() if not _is_of_torch(value)}
     local_options.check_each(plain, _CHECKS)
+    read_quantization(quantizing(plain))
+    read_max_memory(plain.get("max_memory"), None, plain.get("max_cpu_memory"))
     chat_arguments(plain.get("chat_template_args"), plain.get("enable_thinking"))
 
 
