@@ -102,6 +102,7 @@ browser: $(DEV_IN)
 	    apt-get -qq install -y --no-install-recommends $(BROWSER_DEB); } >/dev/null; }
 
 screenshots: browser  ## take the pictures of the viewer in docs/images/ again
+	@[ -d .demo ] || $(MAKE) demo
 	@echo "chromium docs/screenshots.py"
 	@$(BIN)/python docs/screenshots.py
 

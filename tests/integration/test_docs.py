@@ -63,6 +63,7 @@ SKIPS = {
     "docs/nuggets.md": ["needs a server", "needs the weights"],
     "docs/python-api.md": ["needs the weights"],
     "docs/rereading.md": ["needs a server"],
+    "docs/viewer.md": ["serves until it is interrupted"],
 }
 """Page → the reasons of the blocks on it that are not run."""
 

@@ -217,9 +217,9 @@ function ReplyPart({ reply, number, sample }: { reply: Reply; number: number; sa
             {reply.rule && <> by <code class="rule">{reply.rule}</code></>}
           </>
         ) : (
-          <>
+          <span>
             <b>Not read</b>: {reason(reply.no_answer ?? "")}
-          </>
+          </span>
         )}
         {sample.gold && <span class="against">gold <b dir="auto">{plain(sample.gold.slice(0, 120))}</b></span>}
       </div>

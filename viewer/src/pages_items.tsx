@@ -180,8 +180,13 @@ function Table(props: {
 }) {
   const { items, rows, active, sort } = props;
   const several = items.columns.length > 1;
+  const isNarrow = useNarrow();
   const digits = String(Math.max(0, ...items.docs.slice(-1))).length;
   const widths = [`${Math.max(52, 24 + 9 * digits)}px`, ...(several ? ["76px"] : []), "minmax(180px, 3fr)", "minmax(80px, 1fr)", `repeat(${items.columns.length}, minmax(112px, 1.4fr))`];
+  if (isNarrow) {
+    const layout = { gridTemplateColumns: `${Math.max(40, 16 + 9 * digits)}px minmax(110px, 1fr) repeat(${items.columns.length}, 46px)`, minWidth: `${160 + 46 * items.columns.length}px` };
+    return <NarrowTable {...props} layout={layout} />;
+  }
   const layout = { gridTemplateColumns: widths.join(" "), minWidth: `${360 + 112 * items.columns.length}px` };
   const heading = (by: string, text: string, extra = "") => (
     <div role="columnheader" class={`cell ${extra}`} aria-sort={sort.by === by ? (sort.down ? "descending" : "ascending") : "none"}>
@@ -232,7 +237,46 @@ function Table(props: {
   return <Rows count={rows.length} height={ROW_HEIGHT} active={active} row={row} head={head} label={props.label} columns={items.columns.length + 3} onActive={props.setActive} onOpen={props.open} />;
 }
 
-function Cell({ items, column, row }: { items: Items; column: number; row: number }) {
+/** Whether the window is a phone's. */
+function useNarrow(): boolean {
+  const query = matchMedia("(max-width: 700px)");
+  const [is, setIs] = useState(query.matches);
+  useEffect(() => {
+    const update = () => setIs(query.matches);
+    query.addEventListener("change", update);
+    return () => query.removeEventListener("change", update);
+  }, []);
+  return is;
+}
+
+/** The table without room: a sign for each format under a slanted name. */
+function NarrowTable(props: Parameters<typeof Table>[0] & { layout: Record<string, string> }) {
+  const { items, rows, active, layout } = props;
+  const head = (
+    <div class="row head narrow" role="row" aria-rowindex={1} style={layout}>
+      <div role="columnheader" class="cell">Doc</div>
+      <div role="columnheader" class="cell">Question</div>
+      {items.columns.map((column) => (
+        <div role="columnheader" class="cell">
+          <button type="button" onClick={() => props.setSort(column.label)} title={`Sort by ${column.label}`}>{plain(column.label)}</button>
+        </div>
+      ))}
+    </div>
+  );
+  const row = (index: number) => {
+    const at = rows[index];
+    return (
+      <div id={`row-${index}`} class={`row ${index === active ? "active" : ""}`} role="row" aria-rowindex={index + 2} aria-selected={index === active} style={layout} onClick={() => props.open(index)}>
+        <div role="gridcell" class="cell num">{items.docs[at]}</div>
+        <div role="gridcell" class="cell question" dir="auto">{items.questions[at] === undefined ? <i class="blank" /> : plain(items.questions[at])}</div>
+        {items.columns.map((_, column) => <Cell items={items} column={column} row={at} isShort />)}
+      </div>
+    );
+  };
+  return <Rows count={rows.length} height={ROW_HEIGHT} active={active} row={row} head={head} label={props.label} columns={items.columns.length + 2} onActive={props.setActive} onOpen={props.open} />;
+}
+
+function Cell({ items, column, row, isShort }: { items: Items; column: number; row: number; isShort?: boolean }) {
   const state = items.state(column, row);
   const { sign, word, kind } = STATES[state] ?? STATES[""];
   const at = items.at[column][row];
@@ -244,7 +288,7 @@ function Cell({ items, column, row }: { items: Items; column: number; row: numbe
   return (
     <div role="gridcell" class={`cell state ${kind}`} title={[word, score, answer && `answered ${answer}`, why && reason(why), at >= 0 && one.rules[at] && `read by ${one.rules[at]}`].filter(Boolean).join(", ")}>
       <b aria-label={word}>{sign}</b>
-      <span dir="auto">{plain(text)}</span>
+      {!isShort && <span dir="auto">{plain(text)}</span>}
     </div>
   );
 }

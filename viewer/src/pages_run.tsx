@@ -2,7 +2,7 @@
 
 import { get } from "./data";
 import { go, link } from "./route";
-import { command, count, counted, day, duration, interval, percent, plain, pValue, reason, short } from "./show";
+import { command, count, counted, day, duration, interval, plain, pValue, reason, short } from "./show";
 import type { Block, Compared, Pair, Result, RunPage } from "./types";
 import { Axis, Command, Copy, Failure, Interval, Loading, Share, useAnswer, scaleOf } from "./ui";
 
@@ -140,7 +140,7 @@ function Task(props: { run: RunPage; task: string; results: Result[]; block?: Bl
           </thead>
           <tbody>
             {results.map((one) => (
-              <tr onClick={() => go(link("items", [task], { runs: run.id, q: "" }))}>
+              <tr data-opens onClick={() => go(link("items", [task], { runs: run.id, q: "" }))}>
                 <th scope="row">
                   <span title={one.yaml ?? undefined}>{plain(one.format)}</span>
                   {metrics.size > 1 && <small>{one.metric}</small>}
@@ -331,7 +331,6 @@ function Parts({ run }: { run: RunPage }) {
           );
         })}
       </div>
-      <p class="facts">{percent(null)}</p>
     </section>
   );
 }

@@ -106,7 +106,7 @@ export function RunsPage({ route, all }: { route: Route; all: Runs }) {
         </div>
       )}
       <Command
-        text={command("lm-eval", "compare", ...(picked.length ? picked.map((run) => run.path) : all.given))}
+        text={command("lm-eval", picked.length > 1 ? "compare" : "table", ...(picked.length ? picked.map((run) => run.path) : all.given))}
       />
     </main>
   );
@@ -163,9 +163,11 @@ function RunCard(props: { run: Run; scale: Scale; isChosen: boolean; toggle: () 
         <p class="facts">{run.results.map((result) => plain(result.name)).join(", ")}</p>
       ) : (
         <div class="scores">
-          {rows.map((result) => (
-            <a class="score" href={link("items", [result.task], { runs: run.id })}>
-              <span class="name">{plain(several ? result.name : result.format)}</span>
+          {rows.map((result, at) => (
+            <>
+            {several && result.task !== rows[at - 1]?.task && <span class="task">{plain(result.task)}</span>}
+            <a class="score" href={link("items", [result.task], { runs: run.id })} title={result.name}>
+              <span class="name">{plain(result.format)}</span>
               <span class="num">{short(result.value)}</span>
               {isShare(result) ? (
                 <Interval {...result} scale={scale} mark={result.chance} />
@@ -175,6 +177,7 @@ function RunCard(props: { run: Run; scale: Scale; isChosen: boolean; toggle: () 
                 </span>
               )}
             </a>
+            </>
           ))}
           {rows.some(isShare) && (
             <div class="score" aria-hidden="true">

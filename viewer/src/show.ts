@@ -1,5 +1,15 @@
 /** Numbers and texts as people read them. */
 
+/** As Python rounds: .3125 is .312, the even one of two that are equally near. */
+function fixed(size: number, digits: number): string {
+  const eighths = size * 2 ** (digits + 1);
+  if (Number.isInteger(eighths) && eighths % 2 === 1) {
+    const below = Math.floor(size * 10 ** digits);
+    return ((below + (below % 2)) / 10 ** digits).toFixed(digits);
+  }
+  return size.toFixed(digits);
+}
+
 /** `.525`, `1.00`, `−.03`: a share loses the zero in front of its point, as in the terminal. */
 export function short(value: number | null | undefined, digits = 3): string {
   if (value === null || value === undefined) return "–";
@@ -7,7 +17,7 @@ export function short(value: number | null | undefined, digits = 3): string {
   const text =
     size >= 1000
       ? Math.round(size).toLocaleString("en")
-      : size.toFixed(size < 10 ? digits : Math.max(1, digits - 1)).replace(/^0\./, ".");
+      : fixed(size, size < 10 ? digits : Math.max(1, digits - 1)).replace(/^0\./, ".");
   return value < 0 && Number(size.toFixed(digits)) !== 0 ? `−${text}` : text;
 }
 
