@@ -19,10 +19,10 @@ const WORDS: Record<string, string> = {
 
 /** The parts of a query; quotes hold words together. */
 export function tokens(query: string): Token[] {
-  const parts = query.match(/[^\s":]+:"[^"]*"|"[^"]*"|\S+/g) ?? [];
+  const parts = query.match(/(?:"[^"]*"|[^\s":]+):(?:"[^"]*"|\S+)|"[^"]*"|\S+/g) ?? [];
   return parts.map((text) => {
-    const match = /^([^\s":<>]+)(:|>|<)("?)(.*?)\3$/.exec(text);
-    if (match && match[4]) return { key: match[1] + (match[2] === ":" ? "" : match[2]), value: match[4], text };
+    const match = /^(?:"([^"]*)"|([^\s":<>]+))(:|>|<)("?)(.*?)\4$/.exec(text);
+    if (match && match[5]) return { key: (match[1] ?? match[2]) + (match[3] === ":" ? "" : match[3]), value: match[5], text };
     return { key: "", value: text.replace(/^"|"$/g, ""), text };
   });
 }
@@ -31,10 +31,12 @@ export function quote(value: string): string {
   return /[\s":]/.test(value) || value === "" ? `"${value.replaceAll('"', "")}"` : value;
 }
 
+export const token = (key: string, value: string): string => `${quote(key)}:${quote(value)}`;
+
 /** The query with a token added, or without it where it was there. Tokens of the same key are replaced. */
 export function toggled(query: string, key: string, value: string): string {
   const known = tokens(query);
-  const text = `${key}:${quote(value)}`;
+  const text = token(key, value);
   const isThere = known.some((token) => token.text === text);
   const rest = known.filter((token) => token.key !== key).map((token) => token.text);
   return [...rest, ...(isThere ? [] : [text])].join(" ");

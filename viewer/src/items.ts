@@ -203,13 +203,17 @@ export async function openItems(runs: Run[], task: string): Promise<Items> {
   return new Items(columns);
 }
 
-/** The format where that is enough, else with the model, else with the time of the run. */
+/** What tells results of one task apart, as `lm-eval compare` names them: `mcqa`, `mcqa, 5-shot`, `gpt`. */
 export function labels(chosen: { run: Run; result: Result }[]): string[] {
   const models = new Set(chosen.map(({ run }) => run.model));
-  const formats = new Set(chosen.map(({ result }) => result.format));
+  const conditions = new Set(chosen.map(({ result }) => result.format));
+  const shots = new Map<string, Set<number | null>>();
+  for (const { result } of chosen) shots.set(result.format, (shots.get(result.format) ?? new Set()).add(result.shots ?? null));
+  const hasShots = [...shots.values()].some((some) => some.size > 1);
+  const condition = (result: Result) => (hasShots && result.shots !== null && result.shots !== undefined ? `${result.format}, ${result.shots}-shot` : result.format);
   const parts = chosen.map(({ run, result }) => {
-    if (models.size === 1) return result.format;
-    return formats.size === 1 ? run.model : `${run.model} ${result.format}`;
+    if (models.size === 1) return condition(result);
+    return conditions.size === 1 && !hasShots ? run.model : `${run.model} ${condition(result)}`;
   });
   const seen = new Map<string, number>();
   return parts.map((label) => {

@@ -1,6 +1,8 @@
 /** Runs or formats against each other: a forest plot of paired differences, and the items behind them. */
 
 import { get } from "./data";
+import { token } from "./filter";
+import { labels } from "./items";
 import { go, ids, link, type Route } from "./route";
 import { command, count, interval, percent, plain, pValue, short } from "./show";
 import type { Block, Compared, Run, Runs } from "./types";
@@ -51,17 +53,19 @@ export function ComparePage({ route, all }: { route: Route; all: Runs }) {
 function BlockPanel({ block, runs }: { block: Block; runs: Run[] }) {
   const differences = scaleOf(block.pairs.flatMap(({ result }) => [result.difference.value, result.difference.low, result.difference.high]), true);
   const scores = scaleOf(block.rows.flatMap((row) => [row.score.value, row.score.low, row.score.high]));
-  const involved = runs.filter((run) => run.results.some((result) => result.task === block.task && (block.compares === "models" ? result.format === block.within : run.model === block.within || block.within.startsWith(run.model))));
+  const involved = runs.filter((run) => run.results.some((result) => result.task === block.task && (block.compares === "models" ? block.within.startsWith(result.format) : block.within.startsWith(run.model))));
   const address = involved.map((run) => run.id).join(".");
   const items = (query: string) => link("items", [block.task], { runs: address, q: query });
-  const name = (label: string) => (/[\s":]/.test(label) ? label : label);
+  const columns = labels(involved.flatMap((run) => run.results.filter((result) => result.task === block.task).map((result) => ({ run, result }))));
+  // Models that differ in their arguments have other names there: then all differing items are shown.
+  const only = (first: string, second: string) => (columns.includes(first) && columns.includes(second) ? `${token(first, "right")} ${token(second, "not_right")}` : "flips");
   const hasRead = block.rows.some((row) => row.share_read !== null);
   const pairs = [...block.pairs].sort((a, b) => Math.abs(b.result.difference.value) - Math.abs(a.result.difference.value));
   return (
     <section class="panel">
       <header>
         <h2>{plain(block.task)}</h2>
-        <p class="facts">{block.rows.length} {block.compares} on the same {count(block.num_items)} items · {block.compares === "formats" ? "asked of" : "under"} {plain(block.within)}</p>
+        <p class="facts">{block.rows.length} {block.compares} on the same {count(block.num_items)} items · {block.compares !== "models" ? "asked of" : "under"} {plain(block.within)}</p>
         <a class="button" href={items("flips")}>Only differing items</a>
       </header>
       {block.left_out && <p class="note">On the items that all have: {Object.entries(block.left_out).map(([one, n]) => `${plain(one)} has ${n} more`).join(", ")}.</p>}
@@ -95,7 +99,7 @@ function BlockPanel({ block, runs }: { block: Block; runs: Run[] }) {
                   <td class="num flips">
                     {block.is_binary ? (
                       <>
-                        <a href={items(`${name(pair.first)}:right ${name(pair.second)}:not_right`)}>{pair.counts[0]}</a> : <a href={items(`${name(pair.second)}:right ${name(pair.first)}:not_right`)}>{pair.counts[1]}</a>
+                        <a href={items(only(pair.first, pair.second))}>{pair.counts[0]}</a> : <a href={items(only(pair.second, pair.first))}>{pair.counts[1]}</a>
                       </>
                     ) : `${pair.counts[0]} : ${pair.counts[1]}`}
                   </td>
@@ -109,7 +113,7 @@ function BlockPanel({ block, runs }: { block: Block; runs: Run[] }) {
         <table class="results">
           <thead>
             <tr>
-              <th scope="col">{block.compares === "formats" ? "Format" : "Model"}</th>
+              <th scope="col">{block.compares !== "models" ? "Format" : "Model"}</th>
               <th scope="col" class="num">Score</th>
               <th scope="col" class="ci">95 % CI</th>
               <th scope="col" class="plot"><Axis scale={scores} /></th>

@@ -1,6 +1,7 @@
 /** One run: its scores with their intervals, what was parsed, and what the differences mean. */
 
 import { get } from "./data";
+import { token } from "./filter";
 import { go, link } from "./route";
 import { command, count, counted, day, duration, interval, plain, pValue, reason, short } from "./show";
 import type { Block, Compared, Pair, Result, RunPage } from "./types";
@@ -43,7 +44,7 @@ export function RunView({ id }: { id: string }) {
           run={run}
           task={task}
           results={run.results.filter((result) => result.task === task)}
-          block={compared.value?.blocks.find((block) => block.task === task && block.compares === "formats")}
+          block={compared.value?.blocks.find((block) => block.task === task && block.compares !== "models")}
           isWaiting={!compared.value && !compared.error}
         />
       ))}
@@ -235,9 +236,9 @@ export function PairRows({ pairs, block, run }: { pairs: Pair[]; block: Block; r
             <span class="num p">{pValue(pair.p_adjusted)}</span>
             {block.is_binary ? (
               <span class="flips">
-                <a href={flips(`${pair.first}:right ${pair.second}:not_right`)} title={`Right only under ${pair.first}`}>{pair.counts[0]}</a>
+                <a href={flips(`${token(pair.first, "right")} ${token(pair.second, "not_right")}`)} title={`Right only under ${pair.first}`}>{pair.counts[0]}</a>
                 {" : "}
-                <a href={flips(`${pair.second}:right ${pair.first}:not_right`)} title={`Right only under ${pair.second}`}>{pair.counts[1]}</a>
+                <a href={flips(`${token(pair.second, "right")} ${token(pair.first, "not_right")}`)} title={`Right only under ${pair.second}`}>{pair.counts[1]}</a>
               </span>
             ) : <span class="flips">{pair.counts[0]} : {pair.counts[1]}</span>}
           </div>
@@ -319,7 +320,7 @@ function Parts({ run }: { run: RunPage }) {
                 {part.rows.map((row) => (
                   <tr>
                     <th scope="row">
-                      {result ? <a href={link("items", [result.task], { runs: run.id, q: `${part.field}:${/\s/.test(row.value) ? `"${row.value}"` : row.value}` })}>{plain(row.value)}</a> : plain(row.value)}
+                      {result ? <a href={link("items", [result.task], { runs: run.id, q: token(part.field, row.value) })}>{plain(row.value)}</a> : plain(row.value)}
                     </th>
                     <td class="num strong">{short(row.score)}</td>
                     <td class="plot"><Interval scale={scale} value={row.score} low={row.low} high={row.high} /></td>

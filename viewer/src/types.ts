@@ -214,7 +214,7 @@ export interface CompareRow {
 
 export interface Block {
   task: string;
-  compares: "formats" | "models";
+  compares: "formats" | "conditions" | "models";
   within: string;
   default: string;
   family: string;
