@@ -838,7 +838,9 @@ def library_tables() -> str:
     for folder in dict.fromkeys(one.folder for one in listed):
         rows = [_library_row(one) for one in listed if one.folder == folder]
         tasks = sum(len(one.members) or 1 for one in listed if one.folder == folder)
-        heading = f"### {folder.capitalize()}\n\n{len(rows)} names, {tasks:,} tasks.\n\n"
+        there = ROOT / "docs" / "benchmarks" / f"{folder}.md"
+        page = f" [Their prompts](benchmarks/{folder}.md)." if there.is_file() else ""
+        heading = f"### {folder.capitalize()}\n\n{len(rows)} names, {tasks:,} tasks.{page}\n\n"
         headings = ("Name", "What it asks", "Docs", "Language", "Asked as", "Licence", "Convention")
         parts.append(heading + table(headings, rows))
     return "\n".join(parts)

@@ -10,6 +10,7 @@ import os
 import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import (
@@ -168,13 +169,23 @@ _SAID = ("summary", "n", "total", "language", "licence", "license", "gated", "pa
 """Metadata that have lines of their own."""
 
 
-def print_card(name: str, include_path: Sequence[str] | None) -> None:
-    """Print what is known of a task, family, group or tag."""
-    from lm_eval.cli.tasks.catalog import list_width, listed_tasks
-    from lm_eval.tasks.index import task_roots
-    from lm_eval.tasks.loader import TaskManager
+@dataclass(frozen=True)
+class Card:
+    """What is known of a task, family, group or tag."""
 
-    manager = TaskManager(include_path, run_code=False, sample_rows="always")
+    summary: str
+    facts: Sequence[tuple[str, str]]
+    """Labels and what they say."""
+    first: TaskConfig | None
+    """The first task; None for one that is a Python class."""
+    is_suite: bool
+
+
+def card_of(name: str, manager: TaskManager, include_path: Sequence[str] | None) -> Card:
+    """The card of a name; an unknown one is an error that says what is near."""
+    from lm_eval.cli.tasks.catalog import listed_tasks
+    from lm_eval.tasks.index import task_roots
+
     entry = manager.index.get(name)
     if entry is None:
         manager.read(name)  # says what is near
@@ -185,20 +196,32 @@ def print_card(name: str, include_path: Sequence[str] | None) -> None:
         line = line.member(name)
     inside = _inside(entry, manager)
     config = _first_config(inside, manager)
-    facts = [*_facts(entry, line, config, inside, manager)]
-    width = list_width() or PIPED_WIDTH
     summary = line.facts.summary if line is not None else ""
-    print(visible(f"{name}: {summary}" if summary else name))
-    for label, text in facts:
+    if not summary and config is not None and entry.kind == "task":
+        summary = str((config.metadata or {}).get("summary") or "")
+    facts = [*_facts(entry, line, config, inside, manager)]
+    return Card(summary, facts, config, entry.kind == "group" and entry.family is None)
+
+
+def print_card(name: str, include_path: Sequence[str] | None) -> None:
+    """Print what is known of a task, family, group or tag."""
+    from lm_eval.cli.tasks.catalog import list_width
+    from lm_eval.tasks.loader import TaskManager
+
+    manager = TaskManager(include_path, run_code=False, sample_rows="always")
+    card = card_of(name, manager, include_path)
+    width = list_width() or PIPED_WIDTH
+    print(visible(f"{name}: {card.summary}" if card.summary else name))
+    for label, text in card.facts:
         indent = " " * (_LABEL + 2)
         filled = textwrap.fill(
             text, max(width, 40), initial_indent=indent, subsequent_indent=indent
         )
         print(f"  {label:<{_LABEL}}{filled[len(indent) :]}")
-    if config is not None:
-        is_suite = entry.kind == "group" and entry.family is None
-        _print_prompt(name if is_suite else str(config.task), manager)
-    print(f"\nTry:  lm-eval preview {visible(str(config.task if config else name))}@FORMAT")
+    first = str(card.first.task) if card.first else name
+    if card.first is not None:
+        _print_prompt(name if card.is_suite else first, manager)
+    print(f"\nTry:  lm-eval preview {visible(first)}@FORMAT")
     print(f"      lm-eval run --tasks {visible(name)} --limit 20")
 
 
