@@ -313,5 +313,12 @@ def listing(names: Iterable[str], limit: int = 20) -> str:
     return f"{shown} and {len(names) - limit} more" if len(names) > limit else shown
 
 
+def few_names(name: str, valid: Iterable[str], most: int = 5) -> str:
+    """Some of the valid names in one line, those that come close to ``name`` first."""
+    known = list(dict.fromkeys(map(str, valid)))
+    near = nearest_names(name, known, most)
+    return listing([*near, *(other for other in known if other not in near)], most)
+
+
 class LmEvalWarning(UserWarning):
     """Something a user should look at; the run goes on. The command line prints each once."""

@@ -19,7 +19,7 @@ from lm_eval.errors import (
     UnknownModelError,
     UnknownNameError,
     did_you_mean,
-    listing,
+    few_names,
     nearest,
 )
 
@@ -118,7 +118,7 @@ class Registry(Generic[T]):
             else f"Unknown {self.kind} {name!r}.{did_you_mean(name, self)}"
         )
         return self._error(
-            f"{problem} Known: {listing(sorted(self))}.{hint}",
+            f"{problem} Known: {few_names(name, sorted(self))}.{hint}",
             name=name,
             nearest=nearest(name, self),
         )

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, did_you_mean, listing
+from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, did_you_mean, few_names, listing
 from lm_eval.text.terminal import LOG_LEVELS, bystander_note, never_fail_on_encoding, visible
 
 
@@ -97,7 +97,7 @@ def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Na
         options = _options(parser, args.command)
         raise UsageError(
             f"{command} has no option {name!r}.{did_you_mean(name, options)} "
-            f"Options: {listing(options, 40)}."
+            f"Options: {few_names(name, options)}. See {command[:-1]} -h`."
         )
     return args
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.config.fields import shorten
-from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.errors import UsageError, did_you_mean, few_names
 
 _EXAMPLES = {
     "--model_args": "path=model.gguf,n_ctx=2048",
@@ -190,7 +190,7 @@ def option_file_tokens(
         if name not in valid:
             raise UsageError(
                 f"{file}: unknown option {str(name)!r}.{did_you_mean(str(name), valid)} "
-                f"Options: {listing(valid, 40)}."
+                f"Options: {few_names(str(name), valid)}."
             )
         is_switch = isinstance(defaults[name], bool)
         if is_switch and not isinstance(value, bool):

@@ -20,7 +20,7 @@ from lm_eval.errors import (
     LmEvalWarning,
     UnknownNameError,
     did_you_mean,
-    listing,
+    few_names,
 )
 from lm_eval.formats.enforced import check_enforced
 from lm_eval.formats.grammar import checked_grammar
@@ -108,7 +108,7 @@ def checked_field(key: Any, value: Any, where: str) -> Any:
     if key not in FORMAT_FIELDS:
         raise ConfigError(
             f"{where}: unknown format field {str(key)!r}.{did_you_mean(str(key), FORMAT_FIELDS)} "
-            f"Fields: {listing(FORMAT_FIELDS, 40)}.",
+            f"Fields: {few_names(str(key), FORMAT_FIELDS)}.",
             key=str(key),
         )
     if key in _CHECKS:

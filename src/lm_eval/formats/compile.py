@@ -19,6 +19,7 @@ from lm_eval.errors import (
     ConfigError,
     UnknownFormatError,
     did_you_mean,
+    few_names,
     listing,
     nearest,
 )
@@ -123,7 +124,7 @@ def find_format(name: str, own: Mapping[str, PromptFormat], *, task: str) -> Pro
     options = [*own, *format_names(), *TEMPLATES]
     raise UnknownFormatError(
         f"Task {task!r} has no format {name!r}.{did_you_mean(name, options)} Its own formats: "
-        f"{listing(own)}; registered: {listing(options[len(own) :], 60)}. "
+        f"{listing(own)}; registered: {few_names(name, options[len(own) :])}. "
         "List all with `lm-eval ls formats`.",
         name=name,
         nearest=nearest(name, options),
@@ -242,7 +243,7 @@ def _own_format(key: str, value: Any, where: str) -> PromptFormat:
             raise ConfigError(
                 f"{where}: {key!r} is not a known format, so it needs a `type` to start from."
                 f"{did_you_mean(key, [*format_names(), *FORMAT_FIELDS])} "
-                f"Known: {listing(format_names(), 40)}."
+                f"Known: {few_names(key, format_names())}."
             )
         value = {"type": key, **value}
     return compile_format(value, name=key, where=where)
@@ -256,7 +257,7 @@ def _base(name: Any, where: str) -> PromptFormat:
     if not is_format(name):
         raise UnknownFormatError(
             f"{where}: unknown format type {shorten(name)}.{did_you_mean(str(name), format_names())} "
-            f"Known: {listing(format_names(), 40)}.",
+            f"Known: {few_names(str(name), format_names())}.",
             name=str(name),
             nearest=nearest(str(name), format_names()),
         )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 from lm_eval.config.fields import compile_field, process_field, shorten
-from lm_eval.errors import ConfigError, did_you_mean, listing
+from lm_eval.errors import ConfigError, did_you_mean, few_names, listing
 from lm_eval.formats.compile import compile_format, get_format
 from lm_eval.formats.items import Item, choice_texts, question_text
 from lm_eval.formats.jinja import JinjaField, choice_source, text_source
@@ -370,7 +370,7 @@ def _known(
         if name not in valid:
             raise ConfigError(
                 f"template: {style!r} has no setting {name!r}.{did_you_mean(name, valid)} "
-                f"Settings: {listing(valid, 40)}.",
+                f"Settings: {few_names(name, valid)}.",
                 key=name,
             )
     defaults = {f.name: f.default for f in fields(template_class)}

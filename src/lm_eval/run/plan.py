@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
-from lm_eval.models.base import LM, GenerationOptions
+from lm_eval.models.base import LM
 from lm_eval.models.loading import (
     EMBEDDED_MODEL,
     model_parameters,
     name_of,
     plain_arguments,
 )
+from lm_eval.models.sampling import GenerationOptions
 from lm_eval.reports.results_file import RunInfo, results_dict
 from lm_eval.requests import DocRequests, GenerateRequest, PromptOptions, Request
 from lm_eval.requests.build import build_requests

@@ -22,7 +22,14 @@ from typing import Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
-from lm_eval.errors import CodeNotRunError, ConfigError, LmEvalError, did_you_mean, listing
+from lm_eval.errors import (
+    CodeNotRunError,
+    ConfigError,
+    LmEvalError,
+    did_you_mean,
+    few_names,
+    listing,
+)
 from lm_eval.registry import AGGREGATIONS, METRICS, HarnessMetric, function_metric
 from lm_eval.scoring.metrics import (
     ChoiceOutcome,
@@ -145,7 +152,7 @@ def get_metric(
     if metric is None:
         raise ConfigError(
             f"{where}: unknown metric {name!r}.{did_you_mean(name, METRICS)} "
-            f"Metrics: {listing(sorted(METRICS), 40)}, or one of your own with @register_metric."
+            f"Metrics: {few_names(name, sorted(METRICS))}, or one of your own with @register_metric."
         )
     facts = {"reads_text": reads_text, "compares_texts": compares_texts}
     if not metric.fits(**facts):

@@ -21,7 +21,7 @@ from lm_eval.errors import (
     LmEvalWarning,
     ModelError,
     did_you_mean,
-    listing,
+    few_names,
 )
 from lm_eval.formats.checks import OF_ONE_TEXT, leading
 from lm_eval.formats.compile import shortest_yaml
@@ -123,7 +123,7 @@ def _with_primary(
         if metric is None and name not in HARNESS_METRICS:
             raise ConfigError(
                 f"{where}: primary_metric names an unknown metric, {name!r}."
-                f"{did_you_mean(name, METRICS)} Metrics: {listing(sorted(METRICS), 40)}."
+                f"{did_you_mean(name, METRICS)} Metrics: {few_names(name, sorted(METRICS))}."
             )
         if metric is not None and metric.fits(**facts):
             first = [metric, *_of_read(metric)]
@@ -419,7 +419,7 @@ def _warn_unknown(name: str, where: str) -> None:
         hint = did_you_mean(name, METRICS)
         problem = f"unknown metric {name!r} in metric_list is left out.{hint}"
     warnings.warn(
-        f"{where}: {problem} Metrics: {listing(sorted(METRICS), 40)}.",
+        f"{where}: {problem} Metrics: {few_names(name, sorted(METRICS))}.",
         LmEvalWarning,
         stacklevel=3,
     )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
-from lm_eval.errors import ConfigError, FormatError, LmEvalWarning, did_you_mean, listing
+from lm_eval.errors import ConfigError, FormatError, LmEvalWarning, did_you_mean, few_names, listing
 from lm_eval.formats.compile import (
     compile_formats,
     find_format,
@@ -192,7 +192,7 @@ class TaskConfig:
                     f"{f'{path}, line {line}: ' if line else f'{path}: ' if path else ''}"
                     f"task {mapping.get('task')!r} has an unknown key "
                     f"{str(key)!r}.{did_you_mean(str(key), CONFIG_KEYS)} "
-                    f"Keys: {listing(CONFIG_KEYS, 60)}.",
+                    f"Keys: {few_names(str(key), CONFIG_KEYS)}.",
                     path=path,
                     line=line,
                 )

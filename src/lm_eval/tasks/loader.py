@@ -235,7 +235,7 @@ class TaskManager:
         names = fnmatch.filter(sorted(self.index), pattern)
         if not names:
             raise UnknownTaskError(
-                f"No task matches {pattern!r}. Known: {listing(sorted(self.index))}. List all with "
+                f"No task matches {pattern!r}. Known: {listing(sorted(self.index), 5)}. List all with "
                 "`lm-eval ls tasks`.",
                 name=pattern,
             )

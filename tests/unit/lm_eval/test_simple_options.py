@@ -35,6 +35,7 @@ ONLY_IN_A_SHELL = {
     "table",
     "require",  # Python compares the scores itself
     "junit",
+    "summary",
     "compare",
     "show_config",
     "dry_run",

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS
-from lm_eval.errors import ComparisonError, UsageError, did_you_mean, listing
+from lm_eval.errors import ComparisonError, UsageError, did_you_mean, few_names, listing
 from lm_eval.lab.stored.measurement import (
     Measurement,
     all_read,
@@ -233,7 +233,7 @@ def _check(names: Sequence[str], flag: str, known: Iterable[str]) -> None:
         if name not in there:
             raise UsageError(
                 f"{flag} {name!r} is in none of these runs.{did_you_mean(name, there)} There: "
-                f"{listing(there)}."
+                f"{few_names(name, there)}."
             )
 
 

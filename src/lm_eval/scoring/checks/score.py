@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from lm_eval.errors import ConfigError, did_you_mean, listing
+from lm_eval.errors import ConfigError, did_you_mean, few_names
 from lm_eval.formats.readers.thinking import find_thinking
 from lm_eval.registry import CHECKS
 from lm_eval.stats.estimates import Estimate, mean_and_ratio_estimate, mean_estimate, ratio_estimate
@@ -23,8 +23,8 @@ def load_check(name: str, arguments: Mapping[str, Any]) -> Callable[..., bool]:
     """The check of an id; an error where there is none, or where it does not take the arguments."""
     if name not in CHECKS:
         raise ConfigError(
-            f"unknown check {name!r}.{did_you_mean(name, CHECKS)} Checks: {listing(sorted(CHECKS), 30)}"
-            ", or one of your own with @register_check."
+            f"unknown check {name!r}.{did_you_mean(name, CHECKS)} Checks: "
+            f"{few_names(name, sorted(CHECKS))}, or one of your own with @register_check."
         )
     check = CHECKS.get(name)
     try:

@@ -586,7 +586,8 @@ def test_unknown_type_lists_the_valid_ones() -> None:
 def test_unknown_setting_lists_the_valid_ones() -> None:
     message = failing({"template_type": "mcq", "choice_label": ["A"]})
     assert "Did you mean 'choice_labels'?" in message
-    assert "question_choice_delimiter" in message
+    assert "Settings: choice_labels, choice_delimiter, choice_format, " in message
+    assert message.endswith(" and 1 more.")
     assert "blank_marker" in failing({"template_type": "cloze", "blank": "x"})
     assert "num_choices" in failing({"template_type": "mcq", "num_choices": 5})
 
