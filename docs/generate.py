@@ -43,6 +43,7 @@ from lm_eval.models.dummy import DummyLM
 from lm_eval.models.gguf import GgufLM
 from lm_eval.models.huggingface import HFLM
 from lm_eval.models.ray.model import RayLM
+from lm_eval.models.vllm.model import VLLM
 from lm_eval.registry import METRICS, MODELS, READERS
 from lm_eval.tasks.config import CONFIG_KEYS
 from lm_eval.tasks.index import TaskNames, task_roots
@@ -532,6 +533,10 @@ def hf_arguments() -> str:
     return _arguments(HFLM, {**_described(HFLM), **ALSO_HF})
 
 
+def vllm_arguments() -> str:
+    return _arguments(VLLM, _described(VLLM))
+
+
 def ray_arguments() -> str:
     return _arguments(RayLM, _described(RayLM))
 
@@ -882,6 +887,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "golden-examples": golden_examples,
     "hf-arguments": hf_arguments,
     "ray-arguments": ray_arguments,
+    "vllm-arguments": vllm_arguments,
     "library": library_tables,
     "metrics-table": metrics_table,
     "models-table": models_table,

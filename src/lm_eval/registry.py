@@ -256,6 +256,7 @@ for _name, _target in {
 MODELS.register("hf", "lm_eval.models.huggingface:HFLM")
 MODELS.register("huggingface", "lm_eval.models.huggingface:HFLM")
 MODELS.register("hf-auto", "lm_eval.models.huggingface:HFLM")
+MODELS.register("vllm", "lm_eval.models.vllm.model:VLLM")
 MODELS.register("ray", "lm_eval.models.ray.model:RayLM")
 
 for _name, _target in {

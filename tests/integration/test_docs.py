@@ -59,7 +59,8 @@ SKIPS = {
     "docs/enforced.md": ["needs the weights, takes minutes"],
     "docs/formats.md": ["needs the weights"],
     "docs/harness.md": ["needs a library of task files"],
-    "docs/models.md": ["installs packages", "needs the weights"] * 2 + ["needs a cluster"],
+    "docs/models.md": ["installs packages", "needs the weights"] * 2
+    + ["needs a GPU", "needs a cluster"],
     "docs/nuggets.md": ["needs a server", "needs the weights"],
     "docs/python-api.md": ["needs the weights"],
     "docs/rereading.md": ["needs a server"],

@@ -122,7 +122,6 @@ def test_a_table_of_another_kind_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("backend", "advice"),
     [
-        ("vllm", "vllm serve MODEL"),
         ("sglang", "sglang.launch_server"),
         ("anthropic-completions", "Use --model anthropic-chat"),
         ("litellm", "LiteLLM's proxy"),

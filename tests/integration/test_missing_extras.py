@@ -41,6 +41,7 @@ sys.exit(main({argv!r}))
         (RUN, "gguf", "path=m.gguf", ("numpy", "cyllama"), "gguf"),
         (RUN, "gguf", "path=m.gguf", ("cyllama",), "gguf"),
         (RUN, "ray", "backend=dummy", ("ray",), "ray"),
+        (RUN, "vllm", "pretrained=gpt2", ("vllm",), "vllm"),
         (RUN, "local-completions", HTTP, ("aiohttp", "huggingface_hub", "tokenizers"), "api"),
     ],
 )

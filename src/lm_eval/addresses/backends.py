@@ -1,6 +1,6 @@
 """Model backends of EleutherAI's harness that are not here, and what to use instead.
 
-``lm-eval run --model vllm``, ``get_model("vllm")`` and ``from … import VLLM`` all answer from here.
+``lm-eval run --model sglang``, ``get_model("sglang")`` and ``from … import SGLangLM`` answer from here.
 """
 
 from __future__ import annotations
@@ -61,7 +61,6 @@ ADVICE = {
     "steered": "Add your hooks to the model and give it to HFLM(pretrained=model), in Python.",
     "textsynth": _OWN_API,
     "trtllm": _TENSORRT,
-    "vllm": _VLLM,
     "vllm-vlm": _PICTURES,
     "watsonx_llm": _OWN_API,
     "winml": _OBJECT.format(package="optimum-onnx"),
@@ -89,7 +88,6 @@ CLASSES = {
     "SteeredModel": "steered",
     "TRTLLM": "trtllm",
     "TextSynthLM": "textsynth",
-    "VLLM": "vllm",
     "VLLM_VLM": "vllm-vlm",
     "WatsonxLLM": "watsonx_llm",
     "WindowsML": "winml",

@@ -314,7 +314,7 @@ NAMES: dict[str, dict[str, Home]] = {
         _TENSORS,
         "pad_and_concat clear_torch_cache get_dtype MultiTokenEOSCriteria stop_sequences_criteria",
     ),
-    "lm_eval.models.vllm_causallms": _backend("VLLM"),
+    "lm_eval.models.vllm_causallms": _at("lm_eval.models.vllm.model", "VLLM"),
     "lm_eval.models.vllm_vlms": _backend("VLLM_VLM", "DEFAULT_IMAGE_PLACEHOLDER"),
     "lm_eval.models.winml": _backend("WindowsML"),
     "lm_eval.prompts": _instead(

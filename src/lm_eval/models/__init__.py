@@ -2,7 +2,7 @@
 
 Read in this order: http, estimating, borders, overrides, sampling, base, chat_template, dummy,
 loading, api, api_models, openai_completions, providers, local, llama_cpp, gguf, hf, huggingface,
-ray.
+ray, vllm.
 """
 
 from lm_eval.addresses.finder import attributes_of

@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -169,3 +170,25 @@ def _number(variable: str) -> int | None:
     """A variable that the launchers set, as a number."""
     text = os.environ.get(variable, "").strip()
     return int(text) if text.isdecimal() else None
+
+
+@contextmanager
+def quiet_stderr() -> Iterator[Callable[[], str]]:
+    """Keep what libraries and their processes write on stderr off the screen; gives what they wrote."""
+    import tempfile
+
+    sys.stderr.flush()
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(2)
+        os.dup2(file.fileno(), 2)
+
+        def said() -> str:
+            file.seek(0)
+            return file.read().decode("utf-8", "replace")
+
+        try:
+            yield said
+        finally:
+            sys.stderr.flush()
+            os.dup2(kept, 2)
+            os.close(kept)

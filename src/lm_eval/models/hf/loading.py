@@ -82,7 +82,7 @@ def load(wanted: LoadOptions) -> LoadedModel:
     trusts = wanted.trust_remote_code
     source = find_source(wanted.pretrained, wanted.revision)
     adapter = None if wanted.peft is None else find_source(wanted.peft, kind="peft")
-    source = converted(source, _load_gguf)
+    source = converted(source, load_gguf)
     config = load_config(source, trust_remote_code=trusts)
     backend = read_backend(wanted.backend, config)
     tokenizer, tokenizer_source = _tokenizer(wanted, source)
@@ -206,7 +206,8 @@ def _without_wrapper(adapted: Any) -> Any:
     return adapted.get_base_model()
 
 
-def _load_gguf(source: ModelSource) -> tuple[Any, Any]:
+def load_gguf(source: ModelSource) -> tuple[Any, Any]:
+    """The model and the tokenizer of a GGUF file, to be converted."""
     model = load_model(source, backend="causal", dtype="auto", trust_remote_code=False)
     return model, load_tokenizer(source, trust_remote_code=False)
 

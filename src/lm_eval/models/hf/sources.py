@@ -386,7 +386,22 @@ def converted(
 
 
 def _folder_for(file: Path) -> Path:
-    return cache_folder() / "gguf" / file_digest(file).rpartition(":")[2][:32]
+    return cache_folder() / "gguf" / f"{file_digest(file).rpartition(':')[2][:32]}-2"
+
+
+def _tensors(model: Any) -> dict[str, Any]:
+    """The tensors under their own names, each once: of two that are tied, the one that is read first.
+
+    Other engines look for the embedding by its name and take the output layer from it.
+    """
+    tensors: dict[str, Any] = {}
+    known: set[tuple[int, Any]] = set()
+    for name, tensor in model.state_dict().items():
+        place = (tensor.data_ptr(), tensor.shape)
+        if place not in known or not tensor.numel():
+            known.add(place)
+            tensors[name] = tensor.contiguous()
+    return tensors
 
 
 def _convert(folder: Path, model: Any, tokenizer: Any) -> None:
@@ -402,7 +417,7 @@ def _convert(folder: Path, model: Any, tokenizer: Any) -> None:
         model.generation_config.save_pretrained(unfinished)
         tokenizer.save_pretrained(unfinished)
         weights = str(Path(unfinished) / "model.safetensors")
-        safetensors.torch.save_model(model, weights, metadata={"format": "pt"})
+        safetensors.torch.save_file(_tensors(model), weights, metadata={"format": "pt"})
         with suppress(OSError):  # another run was faster
             Path(unfinished).rename(folder)
     finally:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 import os
 import socket
-import sys
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError
+from lm_eval.text.terminal import quiet_stderr
 
 INSTALL = "pip install 'lm-eval-formats[ray]'"
 KNOCK_S = 5.0
@@ -42,7 +41,7 @@ class Cluster:
         if wanted and ":" in wanted:
             _knock(wanted)
         settings: dict[str, Any] = {"address": address} if address else {}
-        with _quiet() as said:
+        with quiet_stderr() as said:
             try:
                 ray.init(
                     **settings,
@@ -89,26 +88,6 @@ class Cluster:
     def close(self) -> None:
         if self.is_ours:
             self.ray.shutdown()
-
-
-@contextmanager
-def _quiet() -> Iterator[Callable[[], str]]:
-    """Keep what Ray's own threads write on stderr off the screen; gives what they wrote so far."""
-    sys.stderr.flush()
-    with tempfile.TemporaryFile() as file:
-        kept = os.dup(2)
-        os.dup2(file.fileno(), 2)
-
-        def said() -> str:
-            file.seek(0)
-            return file.read().decode("utf-8", "replace")
-
-        try:
-            yield said
-        finally:
-            sys.stderr.flush()
-            os.dup2(kept, 2)
-            os.close(kept)
 
 
 def _imported() -> Any:

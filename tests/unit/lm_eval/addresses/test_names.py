@@ -196,11 +196,13 @@ def test_a_subclass_of_such_a_backend_says_what_to_use(capsys: pytest.CaptureFix
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LmEvalWarning)
-        from lm_eval.models.vllm_causallms import VLLM  # type: ignore[import-not-found, unused-ignore]
+        from lm_eval.models.sglang_causallms import SGLangLM  # type: ignore[import-not-found, unused-ignore]
 
-    MODELS.register("my-vllm", type("MyVLLM", (VLLM,), {}))
+    MODELS.register("my-sglang", type("MySGLang", (SGLangLM,), {}))
     try:
-        assert main(["run", "--model", "my-vllm", "--tasks", "demo_mcq@mcqa", "--limit", "1"]) == 1
+        assert (
+            main(["run", "--model", "my-sglang", "--tasks", "demo_mcq@mcqa", "--limit", "1"]) == 1
+        )
     finally:
-        MODELS._entries.pop("my-vllm")
-    assert "Start its server (vllm serve MODEL)" in capsys.readouterr().err
+        MODELS._entries.pop("my-sglang")
+    assert "Start its server (python -m sglang.launch_server" in capsys.readouterr().err

@@ -1,0 +1,393 @@
+"""Models of vLLM in this process: continuous batching, paged attention, several GPUs.
+
+All requests of a run go to vLLM's engine as one stream, so that its scheduler always has enough to
+choose from. Text becomes tokens as it does with ``hf``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from lm_eval.errors import ModelError, UsageError
+from lm_eval.models.base import LM, Capabilities
+from lm_eval.models.hf.loading import find_tokenizer, load_config, load_gguf, load_tokenizer
+from lm_eval.models.hf.options import chat_arguments, window_of
+from lm_eval.models.hf.sources import ModelSource, converted, digest_of, find_source
+from lm_eval.models.hf.tokens import HFVocabulary, Tokens
+from lm_eval.models.local.model import Job, LocalLM
+from lm_eval.models.local.token_tree import Span
+from lm_eval.models.sampling import GenerationOptions
+from lm_eval.models.vllm.engine import GenerationJob, VllmEngine
+from lm_eval.models.vllm.options import (
+    check_engine_arguments,
+    check_options,
+    check_values,
+    import_vllm,
+    make_llm,
+    sampling_params,
+)
+from lm_eval.requests import GenerateRequest, Reply
+
+_SENTENCE = "The capital of France is Paris, and the capital of Italy is Rome."
+_LEFT_FREE = 2
+"""Places of vLLM's window that a scored text leaves: for its last token, and one that is generated."""
+SPEED_ONLY = (
+    *("tensor_parallel_size", "data_parallel_size", "gpu_memory_utilization", "max_num_seqs"),
+    *("swap_space", "enforce_eager", "distributed_executor_backend", "max_num_batched_tokens"),
+    *("enable_prefix_caching", "disable_log_stats", "max_lora_rank", "block_size"),
+)
+"""Arguments of the engine that change how fast it answers, not what."""
+
+
+class VLLM(LocalLM):
+    """A model of vLLM. Arguments, all but the first optional; others go to vLLM's engine as they are:
+
+    ``pretrained``              a hub name, a folder, or a .gguf file
+    ``dtype``                   ``auto`` (as saved), ``float32``, ``bfloat16``, ``float16``
+    ``revision``                branch, tag or commit on the hub
+    ``trust_remote_code``       whether Python code that comes with a model is run
+    ``tokenizer``               another tokenizer than the model's own: a hub name or a folder
+    ``tokenizer_mode``          vLLM's ``tokenizer_mode``, where it is not to be ``auto``
+    ``tokenizer_revision``      branch, tag or commit of ``tokenizer``
+    ``add_bos_token``           by default what the tokenizer does; never a second BOS
+    ``prefix_token_id``         token before a text without context; by default BOS, else EOS
+    ``tensor_parallel_size``    GPUs over which the model is spread
+    ``data_parallel_size``      copies of the model, as replicas of ``--model ray``
+    ``quantization``            vLLM's name of a quantization, where the checkpoint does not say it
+    ``max_model_len``           the window in tokens; by default the model's own
+    ``max_length``              the same
+    ``max_gen_toks``            the limit for generated tokens where a task gives none
+    ``gpu_memory_utilization``  the part of the GPU's memory that vLLM takes, 0.9 by default
+    ``lora_local_path``         an adapter (LoRA): a folder or a hub name
+    ``max_lora_rank``           the largest rank of an adapter, 16 by default
+    ``chat_template_args``      variables for the chat template; ``enable_thinking`` is one of them
+    ``enable_thinking``         for templates that know it, whether the model reasons first
+    ``think_end_token``         text or token id behind which the answer begins
+    ``seed``                    for sampling
+    ``max_batch_size``          texts at work at once (vLLM's ``max_num_seqs``)
+    ``batch_size``              without effect: vLLM finds its batches itself
+    ``swap_space``              for releases of vLLM that have it
+    ``device``                  without effect: vLLM takes the device that it was built for
+
+    Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
+    """
+
+    window_argument = "max_model_len"
+    _identity: dict[str, Any] | None = None
+
+    def __init__(
+        self,
+        pretrained: str,
+        dtype: str = "auto",
+        revision: str | None = None,
+        trust_remote_code: bool | None = False,
+        tokenizer: str | None = None,
+        tokenizer_mode: str = "auto",
+        tokenizer_revision: str | None = None,
+        add_bos_token: bool | None = None,
+        prefix_token_id: int | None = None,
+        tensor_parallel_size: int = 1,
+        data_parallel_size: int = 1,
+        quantization: str | None = None,
+        max_model_len: int | None = None,
+        max_length: int | None = None,
+        max_gen_toks: int = 256,
+        gpu_memory_utilization: float | None = None,
+        lora_local_path: str | None = None,
+        max_lora_rank: int | None = None,
+        chat_template_args: Mapping[str, Any] | str | None = None,
+        enable_thinking: bool | None = None,
+        think_end_token: str | int | None = None,
+        seed: int = 1234,
+        max_batch_size: int | None = None,
+        batch_size: int | str | None = None,
+        swap_space: float | None = None,
+        device: str | None = None,
+        **engine_arguments: Any,
+    ) -> None:
+        given = {k: v for k, v in locals().items() if k not in ("self", "engine_arguments")}
+        check_values({k: v for k, v in given.items() if k != "__class__"})
+        if int(data_parallel_size) > 1:
+            raise UsageError(
+                "data_parallel_size above 1 makes replicas with Ray: use --model vllm, or "
+                "VLLM.create_from_arg_string(…) in Python."
+            )
+        import_vllm()
+        check_engine_arguments(engine_arguments, _arguments())
+        trusts = bool(trust_remote_code)
+        self._source = converted(find_source(str(pretrained), revision), load_gguf)
+        if self._source.gguf_file is not None:
+            raise ModelError(
+                f"{self._source.name} is too large to be converted for vLLM. Use --model gguf, or give "
+                "the folder of the model in its original form."
+            )
+        config = load_config(self._source, trust_remote_code=trusts)
+        self._tokenizer_source = self._source
+        if tokenizer is not None:
+            self._tokenizer_source = (
+                find_tokenizer(tokenizer, self._source)
+                if tokenizer_revision is None
+                else find_source(str(tokenizer), tokenizer_revision, kind="tokenizer")
+            )
+        self.tokenizer = load_tokenizer(self._tokenizer_source, trust_remote_code=trusts)
+        self._adapter = (
+            None if lora_local_path is None else find_source(str(lora_local_path), kind="peft")
+        )
+        self.max_gen_toks = int(max_gen_toks)
+        self.seed = seed
+        self.think_end_token = self._mark(think_end_token)
+        self._trained = window_of(config, self.tokenizer)
+        wanted = max_model_len or max_length
+        text_config = config.get_text_config(decoder=True)
+        self.tokens = Tokens(
+            self.tokenizer,
+            model_name=self._source.name,
+            known=int(getattr(text_config, "vocab_size", None) or len(self.tokenizer)),
+            add_bos_token=add_bos_token,
+            prefix_token_id=prefix_token_id,
+            chat_arguments=chat_arguments(chat_template_args, enable_thinking),
+        )
+        self.capabilities = Capabilities(chat_template=self.tokens.chat_template is not None)
+        arguments = {
+            "model": self._source.at,
+            "tokenizer": self._tokenizer_source.at,
+            "revision": None if self._source.is_local else self._source.commit or revision,
+            "tokenizer_revision": tokenizer_revision,
+            "tokenizer_mode": tokenizer_mode,
+            "trust_remote_code": trusts,
+            "dtype": str(dtype).removeprefix("torch."),
+            "quantization": quantization,
+            "tensor_parallel_size": int(tensor_parallel_size),
+            "gpu_memory_utilization": gpu_memory_utilization,
+            "max_model_len": self._room_for(wanted),
+            "max_num_seqs": max_batch_size,
+            "seed": seed,
+            "swap_space": swap_space,
+            "max_lora_rank": max_lora_rank,
+            "enable_lora": True if self._adapter else None,
+            "disable_log_stats": True,
+            **engine_arguments,
+        }
+        self.engine_arguments = {k: v for k, v in arguments.items() if v is not None}
+        check_engine_arguments(self.engine_arguments, _arguments())
+        self.model = make_llm(self.engine_arguments, self._source.name)
+        self._settings = self.model.llm_engine.vllm_config
+        longest = int(self._settings.model_config.max_model_len) - _LEFT_FREE
+        self._window = longest if wanted is None else min(int(wanted), longest)
+        self._engine: VllmEngine | None = VllmEngine(self.model, self._lora())
+        self._engine.check_weights(self.tokens.encode([_SENTENCE])[0])
+
+    def _room_for(self, window: int | None) -> int | None:
+        """vLLM's own window: large enough that texts of the wanted length can be scored."""
+        if window is None or window > self._trained:
+            return window
+        return min(int(window) + _LEFT_FREE, self._trained)
+
+    def _lora(self) -> Any:
+        if self._adapter is None:
+            return None
+        from vllm.lora.request import LoRARequest
+
+        return LoRARequest("adapter", 1, self._adapter.at)
+
+    def _mark(self, think_end: str | int | None) -> str | int | None:
+        """A special token by its number: decoded text leaves it out."""
+        if isinstance(think_end, str) and think_end in self.tokenizer.all_special_tokens:
+            return int(self.tokenizer.convert_tokens_to_ids(think_end))
+        return think_end
+
+    @classmethod
+    def check_values(cls, model_args: Mapping[str, Any]) -> None:
+        check_values(model_args)
+
+    @classmethod
+    def create_from_arg_obj(
+        cls, arg_dict: Mapping[str, Any], additional_config: Mapping[str, Any] | None = None
+    ) -> LM:
+        """The backend; several copies of it are replicas of ``ray``, each with its GPUs."""
+        more = {k: v for k, v in (additional_config or {}).items() if v is not None}
+        arguments = {**arg_dict, **more}
+        copies = int(arguments.get("data_parallel_size") or 1)
+        if copies < 2:
+            return cls(**arguments)
+        from lm_eval.models.ray.model import RayLM
+
+        gpus = int(arguments.get("tensor_parallel_size") or 1)
+        return RayLM(
+            backend="vllm",
+            replicas=copies,
+            num_gpus=None if gpus < 2 else gpus,
+            backend_args={k: v for k, v in arguments.items() if k != "data_parallel_size"},
+        )
+
+    @classmethod
+    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        """The tokenizer alone."""
+        cls.check_args(model_args, name=name)
+        wanted = inspect.signature(HFVocabulary.__init__).parameters
+        chat = (model_args.get("chat_template_args"), model_args.get("enable_thinking"))
+        return HFVocabulary(
+            **{key: value for key, value in model_args.items() if key in wanted},
+            chat_arguments=chat_arguments(*chat),
+        )
+
+    # -- what the model is -------------------------------------------------------------------
+
+    @property
+    def engine(self) -> VllmEngine:
+        """What answers; an error once the model is closed."""
+        if self._engine is None:
+            raise ModelError("This model was closed. Make a new VLLM to go on.")
+        return self._engine
+
+    @property
+    def window(self) -> int:
+        return self._window
+
+    @property
+    def max_length(self) -> int:
+        return self._window
+
+    @property
+    def eot_token_id(self) -> int | None:
+        token = self.tokenizer.eos_token_id
+        return None if token is None else int(token)
+
+    @property
+    def prefix_token_id(self) -> int:
+        return self.tokens.prefix
+
+    @property
+    def chat_template(self) -> str | None:
+        return self.tokens.chat_template
+
+    @property
+    def tokenizer_name(self) -> str:
+        return self._tokenizer_source.name
+
+    @property
+    def warnings(self) -> list[str]:
+        return self._window_notes(self._source.name, trained=self._trained)
+
+    def identity(self) -> dict[str, Any]:
+        """The model's files say what it is; what only changes the speed is left out."""
+        if self._identity is None:
+            self._identity = self._facts()
+        return dict(self._identity)
+
+    def _facts(self) -> dict[str, Any]:
+        model = self._settings.model_config
+        more = {k: v for k, v in self.engine_arguments.items() if k not in (*SPEED_ONLY, *_KNOWN)}
+        return {
+            "model": "vllm",
+            "pretrained": _shown(self._source),
+            "digest": digest_of(self._source),
+            "tokenizer": digest_of(self._tokenizer_source, "tokenizer"),
+            "peft": self._adapter and digest_of(self._adapter, "peft"),
+            "dtype": str(model.dtype).removeprefix("torch."),
+            "quantization": None if model.quantization is None else str(model.quantization),
+            "max_length": self.window,
+            "max_gen_toks": self.max_gen_toks,
+            "adds_bos": self.tokens.adds_bos,
+            "prefix_token_id": self.prefix_token_id,
+            "chat_template": self.chat_template,
+            "chat_template_args": dict(self.tokens.chat_arguments),
+            "think_end_token": self.think_end_token,
+            "seed": self.seed,
+            "engine": {name: str(value) for name, value in sorted(more.items())},
+        }
+
+    def describe(self) -> dict[str, Any]:
+        facts = self.identity()
+        template = facts.pop("chat_template")
+        parallel, scheduler = self._settings.parallel_config, self._settings.scheduler_config
+        engine = self.engine
+        return facts | {
+            "revision": self._source.revision,
+            "tokenizer_name": self.tokenizer_name,
+            "tensor_parallel_size": parallel.tensor_parallel_size,
+            "max_num_seqs": scheduler.max_num_seqs,
+            "prefix_cache": bool(self._settings.cache_config.enable_prefix_caching),
+            "tokens_asked": engine.tokens_asked,
+            "tokens_from_cache": engine.tokens_cached,
+            "vllm": import_vllm().__version__,
+            "chat_template_sha256": template and hashlib.sha256(template.encode()).hexdigest(),
+            "truncated_requests": self.truncated,
+            "empty_continuations": self.empty_continuations,
+        }
+
+    def close(self) -> None:
+        """Give the memory back: vLLM does so when nothing refers to its engine any more."""
+        self._engine = None
+        self.model = None
+
+    # -- requests ----------------------------------------------------------------------------
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        return self.tokens.render_chat(chat_history, add_generation_prompt=add_generation_prompt)
+
+    def tok_encode(
+        self, string: str, add_special_tokens: bool | None = None, **_: Any
+    ) -> list[int]:
+        """The tokens of a text; None leaves special tokens to the tokenizer."""
+        encode = self.tokens.tokenize if add_special_tokens is False else self.tokens.encode
+        return encode([string])[0]
+
+    def tok_decode(self, tokens: Sequence[int]) -> str:
+        return self.tokens.decode(tokens, keeps_special=True)
+
+    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.tokens.tokenize(texts)
+
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.tokens.encode(texts)
+
+    def _encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+        return self.tokens.encode_pairs(pairs)
+
+    def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
+        return self.engine.score(spans)
+
+    def _check_options(self, request: GenerateRequest, options: GenerationOptions) -> None:
+        check_options(request, options)
+
+    def _job(
+        self, place: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
+    ) -> GenerationJob:
+        # Stop strings do not count inside reasoning: there the whole text is cut afterwards.
+        stops = options.until if self.think_end_token is None else ()
+        return GenerationJob(
+            place,
+            prompt,
+            options.until,
+            options.max_gen_toks,
+            params=sampling_params(request, options, seed=self.seed, stops=stops),
+            think_end=self.think_end_token,
+        )
+
+    def _generate(self, jobs: Iterable[Any]) -> Iterator[tuple[Job, Reply]]:
+        return self.engine.generate(jobs)
+
+
+_KNOWN = (
+    *("model", "tokenizer", "revision", "tokenizer_revision", "tokenizer_mode", "dtype"),
+    *("trust_remote_code", "quantization", "max_model_len", "seed", "enable_lora"),
+)
+"""Arguments of the engine that the identity names otherwise."""
+
+
+def _arguments() -> list[str]:
+    """What the constructor takes by name."""
+    parameters = inspect.signature(VLLM.__init__).parameters.values()
+    return [p.name for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD]
+
+
+def _shown(source: ModelSource) -> str:
+    """A hub name as it is; of a path its last part, because the digest says the rest."""
+    return Path(source.name).name if source.is_local else source.name

