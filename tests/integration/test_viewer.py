@@ -21,6 +21,7 @@ from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract
 from lm_eval.viewer.export import export
 from lm_eval.viewer.server import open_server
+from tests.support.command_line import Workplace
 from tests.support.paths import ROOT
 from tests.support.viewed_runs import HOSTILE, four_formats, hostile, rewritten
 
@@ -73,7 +74,8 @@ class Watched:
         self.page.on("dialog", self._dialog)
 
     def _said(self, message: Any) -> None:
-        if message.type in ("error", "warning"):
+        is_gone = "net::ERR_CONNECTION_" in message.text  # the server ends before the page does
+        if message.type in ("error", "warning") and not is_gone:
             self.complaints.append(message.text)
 
     def _dialog(self, dialog: Any) -> None:
@@ -349,6 +351,50 @@ _NAMELESS = """[...document.querySelectorAll("button, a[href], input, select, [r
 
 def run_id(runs: Path) -> str:
     return next(iter(Catalogue([runs]).runs))
+
+
+def test_several_models_shots_and_tasks(tmp_path: Path, watch: Callable[..., Watched]) -> None:
+    """Columns are named as ``lm-eval compare`` names them, and the flips of a pair are its items."""
+    place = Workplace(tmp_path)
+    names = []
+    for number in range(6):
+        names.append(
+            place.task(f"t{number}.yaml", task=f"t{number}", formats=..., score_by="answer")
+        )
+    assert place.run("--tasks", *(f"{name}@mcqa" for name in names), f"{names[0]}@cloze").code == 0
+    assert place.run("--tasks", f"{names[0]}@mcqa", "--model_args", "seed=7").code == 0
+    catalogue = Catalogue([place.output])
+    many, one = sorted(catalogue.runs, key=lambda run: -len(catalogue.runs[run].names))
+    with served(place.output) as address:
+        page = watch().page
+        page.goto(f"{address}#/run/{many}")
+        page.wait_for_selector("h2 >> text=6 tasks")
+        assert page.locator(".results tbody tr").count() == 7
+        page.locator(".results tbody a").first.click()
+        page.wait_for_selector("caption >> text=t0@mcqa by answer")
+        page.goto(f"{address}#/compare?runs={many}.{one}")
+        row = page.locator(".forest tr", has_text="dummy (seed=7)")
+        row.wait_for()
+        link = row.locator(".flips a").first
+        count = int(link.inner_text())
+        link.click()
+        page.wait_for_selector(".rows")
+        heads = page.locator(".row.head .cell").all_inner_texts()
+        assert [text.split("\n") for text in heads[-3:]] == [
+            ["dummy", "mcqa"],
+            ["dummy", "cloze"],
+            ["dummy (seed=7)", "mcqa"],
+        ]
+        page.goto(f"{address}#/items/t0?runs={many}.{one}&q=%22dummy mcqa%22:right")
+        page.wait_for_selector("#row-0")
+        right = sum(sample["acc"] for sample in samples_of(catalogue, many, "t0@mcqa"))
+        assert page.inner_text(".query .facts") == f"{right:.0f} of 20"
+        assert count <= 20
+
+
+def samples_of(catalogue: Catalogue, run: str, name: str) -> list[dict[str, Any]]:
+    source = catalogue.runs[run].source(name)
+    return list(source.samples(0, source.count()))
 
 
 def test_a_judged_run(watch: Callable[..., Watched]) -> None:

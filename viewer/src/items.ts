@@ -9,6 +9,8 @@ export type Key = number | string;
 /** One result: what is known of each of its docs. Places are those of `states`. */
 export class Column {
   label = "";
+  /** Of a label that names model and format, each by itself. */
+  heading: [string, string] = ["", ""];
   states: string[] = [];
   docs: number[] = [];
   place = new Map<number, number>();
@@ -199,13 +201,17 @@ export async function openItems(runs: Run[], task: string): Promise<Items> {
     }),
   );
   const columns = chosen.map(({ run, result }, at) => new Column(run, result, data[at], runs.length > 1));
-  for (const [at, label] of labels(chosen).entries()) columns[at].label = label;
+  for (const [at, label] of labels(chosen).entries()) {
+    const model = chosen[at].run.called ?? chosen[at].run.model;
+    columns[at].label = label;
+    columns[at].heading = label.startsWith(`${model} `) ? [model, label.slice(model.length + 1)] : ["", label];
+  }
   return new Items(columns);
 }
 
 /** What tells results of one task apart, as `lm-eval compare` names them: `mcqa`, `mcqa, 5-shot`, `gpt`. */
 export function labels(chosen: { run: Run; result: Result }[]): string[] {
-  const models = new Set(chosen.map(({ run }) => run.model));
+  const models = new Set(chosen.map(({ run }) => run.called ?? run.model));
   const conditions = new Set(chosen.map(({ result }) => result.format));
   const shots = new Map<string, Set<number | null>>();
   for (const { result } of chosen) shots.set(result.format, (shots.get(result.format) ?? new Set()).add(result.shots ?? null));
@@ -213,7 +219,7 @@ export function labels(chosen: { run: Run; result: Result }[]): string[] {
   const condition = (result: Result) => (hasShots && result.shots !== null && result.shots !== undefined ? `${result.format}, ${result.shots}-shot` : result.format);
   const parts = chosen.map(({ run, result }) => {
     if (models.size === 1) return condition(result);
-    return conditions.size === 1 && !hasShots ? run.model : `${run.model} ${condition(result)}`;
+    return conditions.size === 1 && !hasShots ? (run.called ?? run.model) : `${run.called ?? run.model} ${condition(result)}`;
   });
   const seen = new Map<string, number>();
   return parts.map((label) => {

@@ -42,7 +42,7 @@ function Page({ route, all }: { route: Route; all: Runs }) {
     case "runs":
       return <RunsPage route={route} all={all} />;
     case "run":
-      return <RunView id={route.parts[0] ?? ""} />;
+      return <RunView id={route.parts[0] ?? ""} task={route.query.get("task")} />;
     case "items":
       return <ItemsPage route={route} all={all} />;
     case "item":

@@ -4,7 +4,7 @@ import { get } from "./data";
 import { token } from "./filter";
 import { labels } from "./items";
 import { go, ids, link, type Route } from "./route";
-import { command, count, interval, percent, plain, pValue, short } from "./show";
+import { command, count, counted, interval, percent, plain, pValue, short } from "./show";
 import type { Block, Compared, Run, Runs } from "./types";
 import { Axis, Command, Failure, Interval, Loading, scaleOf, Share, useAnswer } from "./ui";
 
@@ -35,7 +35,7 @@ export function ComparePage({ route, all }: { route: Route; all: Runs }) {
         {finished.slice(0, 40).map((run) => (
           <label class={chosen.includes(run.id) ? "on" : ""}>
             <input type="checkbox" checked={chosen.includes(run.id)} onChange={() => set({ runs: (chosen.includes(run.id) ? chosen.filter((id) => id !== run.id) : [...chosen, run.id]).join(".") || "none" })} />
-            {plain(run.model)} <small>{run.results.slice(0, 4).map((one) => plain(one.name)).join(", ")}{run.results.length > 4 ? " …" : ""}</small>
+            {plain(run.called ?? run.model)} <small>{run.results.slice(0, 4).map((one) => plain(one.name)).join(", ")}{run.results.length > 4 ? " …" : ""}</small>
           </label>
         ))}
       </div>
@@ -139,7 +139,7 @@ function BlockPanel({ block, runs }: { block: Block; runs: Run[] }) {
         <summary>In words</summary>
         <div class="prose">{block.sentences.map((sentence) => <p>{sentence}</p>)}</div>
       </details>
-      {block.steady && <p class="facts">{count(block.steady[0])} items are right under all, {count(block.steady[1])} under none ({percent((block.steady[0] + block.steady[1]) / block.num_items)} of them do not tell {block.compares} apart).</p>}
+      {block.steady && <p class="facts">Right under all: {counted(block.steady[0], "item")}; under none: {count(block.steady[1])} ({percent((block.steady[0] + block.steady[1]) / block.num_items)} of them do not tell {block.compares} apart).</p>}
     </section>
   );
 }

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { isServed, runs as askRuns } from "./data";
-import { filtered, has, quote, sorted, toggled, type Sort } from "./filter";
+import { filtered, has, quote, sorted, toggled, token, type Sort } from "./filter";
 import { type Items, loadTexts, openItems } from "./items";
 import { go, ids, link, type Route } from "./route";
 import { command, count, counted, plain, reason, short } from "./show";
@@ -136,7 +136,7 @@ export function ItemsPage({ route, all }: { route: Route; all: Runs }) {
       )}
       <div class="query">
         <input id="search" type="search" value={typed} spellcheck={false} aria-label="Filter items"
-          placeholder={`Filter: words, ${items.columns[0].label}:wrong, flips, length>500 …`}
+          placeholder={`Filter: words, ${token(items.columns[0].label, "wrong")}, flips, length>500 …`}
           onInput={(event) => type(event.currentTarget.value)} />
         <span class="facts" role="status">
           {list.rows.length === items.keys.length ? "" : `${count(list.rows.length)} of ${count(items.keys.length)}`}
@@ -197,15 +197,16 @@ function Table(props: {
     </div>
   );
   const head = (
-    <div class="row head" role="row" aria-rowindex={1} style={layout}>
+    <div class={`row head ${items.columns.some((one) => one.heading[0]) ? "double" : ""}`} role="row" aria-rowindex={1} style={layout}>
       {heading("doc", "Doc")}
       {several && heading("flips", "Flips")}
       <div role="columnheader" class="cell">Question</div>
       <div role="columnheader" class="cell">Gold</div>
       {items.columns.map((column, at) => (
         <div role="columnheader" class="cell" aria-sort={sort.by === column.label ? (sort.down ? "descending" : "ascending") : "none"}>
+          {items.columns.some((one) => one.heading[0]) && <small title={column.heading[0]}>{plain(column.heading[0])}</small>}
           <button type="button" onClick={() => props.setSort(column.label)} title={`Sort by ${column.label}`}>
-            {plain(column.label)}
+            {plain(column.heading[1])}
             {sort.by === column.label && <i aria-hidden="true">{sort.down ? "↓" : "↑"}</i>}
           </button>
           <Tally items={items} column={at} query={props.query} toggle={props.toggle} />

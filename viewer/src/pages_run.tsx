@@ -7,7 +7,10 @@ import { command, count, counted, day, duration, interval, plain, pValue, reason
 import type { Block, Compared, Pair, Result, RunPage } from "./types";
 import { Axis, Command, Copy, Failure, Interval, Loading, Share, useAnswer, scaleOf } from "./ui";
 
-export function RunView({ id }: { id: string }) {
+/** Of more tasks than this, each has a page of its own. */
+const MOST_PANELS = 4;
+
+export function RunView({ id, task: only }: { id: string; task: string | null }) {
   const { value: run, error } = useAnswer(() => get<RunPage>(`run/${id}`), [id]);
   const compared = useAnswer(() => get<Compared>(`compare/${id}`), [id]);
   if (error) return <main><Failure text={error} /></main>;
@@ -38,7 +41,9 @@ export function RunView({ id }: { id: string }) {
         <Failure text={`This run was written by lm-eval ${run.version.wrote}, which is newer than this viewer. What it does not know is not shown.`} />
       )}
       {run.groups.length > 0 && <Groups run={run} />}
-      {tasks.map((task) => (
+      {only && tasks.length > 1 && <p><a href={link("run", [id])}>All {tasks.length} tasks</a></p>}
+      {tasks.length > MOST_PANELS && !only && <Overview run={run} tasks={tasks} blocks={compared.value?.blocks ?? []} />}
+      {tasks.filter((task) => (only ? task === only : tasks.length <= MOST_PANELS)).map((task) => (
         <Task
           key={task}
           run={run}
@@ -49,8 +54,8 @@ export function RunView({ id }: { id: string }) {
         />
       ))}
       {compared.value?.problem && <Failure text={compared.value.problem} />}
-      {compared.value?.notes.map((note) => <p class="note">{plain(note)}</p>)}
-      {run.parts.length > 0 && <Parts run={run} />}
+      {compared.value?.notes.filter((note) => !only || note.startsWith(`${only}:`)).map((note) => <p class="note">{plain(note)}</p>)}
+      {run.parts.length > 0 && (only || tasks.length <= MOST_PANELS) && <Parts run={run} parts={run.parts.filter((part) => !only || run.results.some((result) => result.name === part.name && result.task === only))} />}
       <details class="settings">
         <summary>Settings of the run</summary>
         <dl>
@@ -305,13 +310,59 @@ function Groups({ run }: { run: RunPage }) {
   );
 }
 
-function Parts({ run }: { run: RunPage }) {
+/** A run of many tasks: a row for each result, and what each comparison says in a line. */
+function Overview({ run, tasks, blocks }: { run: RunPage; tasks: string[]; blocks: Block[] }) {
+  const scale = scaleOf(run.results.flatMap((one) => [one.value, one.low, one.high]));
+  const hasRead = run.results.some((one) => one.share_read !== null);
+  const said = blocks.flatMap((block) => block.findings.filter((one) => !one.label || one.label !== "Inconclusive").slice(0, 2).map((one) => ({ task: block.task, text: [one.label, ...one.lines].filter(Boolean).join(": ") })));
+  return (
+    <section class="panel">
+      <header><h2>{counted(tasks.length, "task")}</h2></header>
+      <div class="wide">
+        <table class="results">
+          <thead>
+            <tr>
+              <th scope="col">Task</th>
+              <th scope="col">Format</th>
+              <th scope="col" class="num">Items</th>
+              <th scope="col" class="num">Score</th>
+              <th scope="col" class="ci">95 % CI</th>
+              <th scope="col" class="plot"><Axis scale={scale} /></th>
+              {hasRead && <th scope="col">Parsed</th>}
+            </tr>
+          </thead>
+          <tbody>
+            {run.results.map((one, at) => (
+              <tr data-opens onClick={() => go(link("run", [run.id], { task: one.task }))}>
+                <th scope="row">{one.task !== run.results[at - 1]?.task && <a href={link("run", [run.id], { task: one.task })}>{plain(one.task)}</a>}</th>
+                <td>{plain(one.format)}</td>
+                <td class="num">{one.n === null ? "" : count(one.n)}</td>
+                <td class="num strong">{short(one.value)}</td>
+                <td class="ci">{interval(one.low, one.high)}</td>
+                <td class="plot"><Interval {...one} scale={scale} mark={one.chance} label={one.name} /></td>
+                {hasRead && <td><Share value={one.share_read} kind={(one.share_read ?? 1) < 0.95 ? "low" : ""} /></td>}
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {said.length > 0 && (
+        <div class="findings">
+          <h3>What differs</h3>
+          <ul class="said">{said.map(({ task, text }) => <li><a href={link("run", [run.id], { task })}>{plain(task)}</a><span>{text}</span></li>)}</ul>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Parts({ run, parts }: { run: RunPage; parts: RunPage["parts"] }) {
   return (
     <section class="panel">
       <header><h2>By part</h2></header>
       <div class="parts">
-        {run.parts.map((part) => {
-          const scale = scaleOf(part.rows.flatMap((row) => [row.score, row.low, row.high]));
+        {parts.map((part) => {
+          const scale = scaleOf(part.rows.flatMap((row) => [row.value, row.low, row.high]));
           const result = run.results.find((one) => one.name === part.name);
           return (
             <table class="results">
@@ -320,10 +371,10 @@ function Parts({ run }: { run: RunPage }) {
                 {part.rows.map((row) => (
                   <tr>
                     <th scope="row">
-                      {result ? <a href={link("items", [result.task], { runs: run.id, q: token(part.field, row.value) })}>{plain(row.value)}</a> : plain(row.value)}
+                      {result ? <a href={link("items", [result.task], { runs: run.id, q: token(part.field, row.part) })}>{plain(row.part)}</a> : plain(row.part)}
                     </th>
-                    <td class="num strong">{short(row.score)}</td>
-                    <td class="plot"><Interval scale={scale} value={row.score} low={row.low} high={row.high} /></td>
+                    <td class="num strong">{short(row.value)}</td>
+                    <td class="plot"><Interval scale={scale} value={row.value} low={row.low} high={row.high} label={row.part} /></td>
                     <td class="num facts">n {row.n}</td>
                   </tr>
                 ))}

@@ -41,7 +41,7 @@ export function tasksOf(run: Run): string[] {
 }
 
 function matches(run: Run, words: string[]): boolean {
-  const text = [run.model, run.path, ...run.results.map((result) => result.name)].join(" ").toLowerCase();
+  const text = [run.called ?? run.model, run.path, ...run.results.map((result) => result.name)].join(" ").toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
@@ -132,10 +132,10 @@ function RunCard(props: { run: Run; scale: Scale; isChosen: boolean; toggle: () 
     <li class={`card run ${isChosen ? "chosen" : ""}`}>
       <div class="title">
         <label class="pick" title="Choose for a comparison">
-          <input type="checkbox" checked={isChosen} onChange={toggle} aria-label={`Choose ${plain(run.model)}`} />
+          <input type="checkbox" checked={isChosen} onChange={toggle} aria-label={`Choose ${plain(run.called ?? run.model)}`} />
         </label>
         <h2>
-          <a href={href}>{plain(run.model)}</a>
+          <a href={href}>{plain(run.called ?? run.model)}</a>
         </h2>
         {run.kind === "live" && (
           <span class={`tag ${run.running ? "live" : ""}`}>{run.running ? "running" : "unfinished"}</span>

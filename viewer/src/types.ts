@@ -43,6 +43,8 @@ export interface Run {
   kind: "run" | "judge" | "live";
   running?: boolean;
   model: string;
+  /** The model's name beside those of other runs: `gpt (temperature=1)`; only in the list of runs. */
+  called?: string;
   path: string;
   place: string;
   date: number | null;
@@ -68,7 +70,7 @@ export interface RunPage extends Run {
 export interface Part {
   name: string;
   field: string;
-  rows: { value: string; n: number | null; score: number | null; low: number | null; high: number | null }[];
+  rows: { part: string; n: number | null; value: number | null; low: number | null; high: number | null }[];
 }
 
 export interface Runs {

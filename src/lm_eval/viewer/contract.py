@@ -24,6 +24,7 @@ from typing import Any
 
 import lm_eval
 from lm_eval.errors import ComparisonError, LmEvalError
+from lm_eval.lab.stored.select import model_names
 from lm_eval.reports.items import ItemColumns
 from lm_eval.screen.page import REASONS
 from lm_eval.text.encode import to_json
@@ -91,9 +92,10 @@ class Contract:
             runs, problems = list(self._catalogue.runs.values()), list(self._catalogue.problems)
         root = str(self._catalogue.root)
         cards, broken = [], [{"path": one.path, "message": one.message} for one in problems]
+        called = model_names([run.stored for run in runs if isinstance(run, ViewedRun)])
         for run in runs:
             try:
-                cards.append(card(run, root))
+                cards.append({**card(run, root), "called": called.get(run.path, run.model)})
             except (LmEvalError, OSError) as error:
                 broken.append({"path": str(run.path), "message": str(error)})
         return {

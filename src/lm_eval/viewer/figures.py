@@ -249,7 +249,7 @@ def run_page(run: ViewedRun, root: str) -> dict[str, Any]:
             for key in _SHOWN_CONFIG
             if config.get(key) not in (None, {}, "")
         ],
-        "parts": _parts(results),
+        "parts": _parts(run.stored),
         "answers": (results.get("accounting") or {}).get("answers"),
         "took": duration(seconds) if (seconds := _seconds(results)) is not None else None,
         "system": _words(results.get("system_instruction")),
@@ -258,31 +258,22 @@ def run_page(run: ViewedRun, root: str) -> dict[str, Any]:
     }
 
 
-def _parts(results: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Scores by part: a table for each result and field."""
+def _parts(run: StoredRun) -> list[dict[str, Any]]:
+    """Scores by part: a table for each result and field, in the metric shown as the score."""
     tables = []
-    for name, fields in _section(results, "score_by").items():
-        if not isinstance(fields, Mapping):
+    for name, fields in _section(run.results, "score_by").items():
+        if not isinstance(fields, Mapping) or name not in run.names:
             continue
+        metric, filter_name = primary_metric(run.results, name, str(run.path))
         for field_name, values in fields.items():
-            rows = []
-            for value, scores in values.items():
-                keys = [key for key in scores if "," in key and "_stderr," not in key]
-                primary = next(iter(keys), None)
-                if primary is None:
-                    continue
-                interval = scores.get("intervals") or {}
-                ends = interval.get(primary) if isinstance(interval, Mapping) else None
-                low, high = ends if isinstance(ends, list) and len(ends) == 2 else (None, None)
-                rows.append(
-                    {
-                        "value": str(value),
-                        "n": _finite(scores.get("n")),
-                        "score": _finite(scores.get(primary)),
-                        "low": _finite(low),
-                        "high": _finite(high),
-                    }
-                )
+            rows = [
+                {
+                    "part": str(value),
+                    "n": _finite(scores.get("n")),
+                    **_estimate({}, name, scores, f"{metric},{filter_name}"),
+                }
+                for value, scores in values.items()
+            ]
             tables.append({"name": name, "field": field_name, "rows": rows})
     return tables
 

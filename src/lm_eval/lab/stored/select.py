@@ -148,6 +148,12 @@ def _is_in_group(wanted: Sequence[str], result: SelectedResult) -> bool:
     )
 
 
+def model_names(runs: Sequence[StoredRun]) -> dict[Path, str]:
+    """Results file → what its model is called beside the others: ``dummy``, ``dummy (seed=7)``."""
+    results = [SelectedResult(run, name, run.model) for run in runs for name in run.names]
+    return {result.run.path: result.model for result in _told_apart(results)[0]}
+
+
 def _told_apart(results: Sequence[SelectedResult]) -> tuple[list[SelectedResult], list[str]]:
     """The results, and notes; a model asked the same with different arguments becomes several models."""
     asked: dict[tuple[str, str, str], list[dict[str, str]]] = {}
