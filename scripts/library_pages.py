@@ -1,6 +1,6 @@
-"""Write the pages of the library: what each benchmark asks, of which data, and its prompt in every format.
+"""Write the pages of the library: what each benchmark asks, of which data, and its prompts.
 
-    python scripts/library_pages.py            docs/benchmarks/*.md and the README of the library's folder
+    python scripts/library_pages.py            docs/benchmarks/*.md, and the README of the library
     python scripts/library_pages.py --check    change nothing; 1 if a page is out of date
 
 Everything comes from the task files and their invented rows; nothing is fetched.
