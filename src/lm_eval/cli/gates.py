@@ -226,9 +226,9 @@ def write_summary(
     if conditions:
         lines += ["| Condition | Holds | Is |", "| --- | --- | ---: |"]
         lines += [
-            f"| {markdown(visible(one.requirement.text))} | {'yes' if one.holds else '**no**'} | "
-            f"{number(one.value)} |"
-            for one in conditions
+            f"| {markdown(visible(condition.requirement.text))} | "
+            f"{'yes' if condition.holds else '**no**'} | {number(condition.value)} |"
+            for condition in conditions
         ]
         lines.append("")
     table, _ = make_table(
@@ -242,7 +242,7 @@ def write_summary(
 def _heading(conditions: Sequence[CheckedRequirement]) -> str:
     if not conditions:
         return "scores"
-    holding = sum(one.holds for one in conditions)
+    holding = sum(condition.holds for condition in conditions)
     if holding == len(conditions):
         return "all conditions hold" if len(conditions) > 1 else "the condition holds"
     return f"{len(conditions) - holding} of {counted(len(conditions), 'condition')} not met"

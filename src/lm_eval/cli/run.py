@@ -119,10 +119,12 @@ def _gate(outcome: Outcome, wanted: Sequence[Requirement], args: argparse.Namesp
         print_line(one.line())
     if args.junit:
         seconds = outcome.info.end_time - outcome.info.start_time
-        print_written(write_junit(args.junit, [case_of(one) for one in results], seconds=seconds))
+        print_written(
+            write_junit(args.junit, [case_of(result) for result in results], seconds=seconds)
+        )
     if args.summary:
         print_written(write_summary(args.summary, outcome, results))
-    return 0 if all(one.holds for one in results) else FAILED
+    return 0 if all(result.holds for result in results) else FAILED
 
 
 def task_manager(args: argparse.Namespace, run: Run) -> TaskManager:

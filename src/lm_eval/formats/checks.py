@@ -51,7 +51,7 @@ NORMALISATIONS = {
         Normalisation("calibrated", "acc_calibrated", "calibrated"),
     )
 }
-_BY_METRIC = {one.metric: one for one in NORMALISATIONS.values()}
+_BY_METRIC = {normalisation.metric: normalisation for normalisation in NORMALISATIONS.values()}
 MUTUAL_INFORMATION = NORMALISATIONS["pmi"].metric
 CALIBRATED = NORMALISATIONS["calibrated"].metric
 CONTENT_FREE = ("N/A", "", "[MASK]")

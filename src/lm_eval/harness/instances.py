@@ -138,7 +138,9 @@ def construct(
             f"{len(asked.inputs)} contexts, not {len(contexts)}: fewshot_context returns them."
         )
     requests = ask_in(contexts, task, ref, asked, generation_kwargs(task, options), options)
-    made = [Instance(_kind(one), doc, one.args, one.idx, metadata) for one in requests]
+    made = [
+        Instance(_kind(request), doc, request.args, request.idx, metadata) for request in requests
+    ]
     return made if task.output_type == "multiple_choice" else made[0]
 
 

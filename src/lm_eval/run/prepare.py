@@ -200,7 +200,7 @@ def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> Non
         )
     names = [*{name: None for task in tasks for name in (task.name, task.task_name)}]
     for name, places in options.samples.items():
-        if any(isinstance(one, bool) or not isinstance(one, int) for one in places):
+        if any(isinstance(place, bool) or not isinstance(place, int) for place in places):
             raise UsageError(
                 f"--samples: task {name!r} needs a list of doc numbers such as [0, 3], not {places!r}."
             )

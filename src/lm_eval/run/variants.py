@@ -100,7 +100,9 @@ class HarnessTaskScorer(TaskScorer):
         self._iters = options.bootstrap_iters
         self._scorer = HarnessScorer(self.task, only_predicts=options.predict_only)
         self._at_once = AT_ONCE if self._scorer.is_local else None
-        self._scores = [FilterScores(one.name, self.task) for one in self._scorer.pipelines]
+        self._scores = [
+            FilterScores(pipeline.name, self.task) for pipeline in self._scorer.pipelines
+        ]
         self._waiting: list[tuple[int, DocRequests, Sequence[Any]]] = []
 
     def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:

@@ -371,7 +371,7 @@ class Definitions:
             return self.config_of({"task": name, **overrides}, source)
         if entry.kind == "tag":
             members = sorted(entry.members)
-            return [self.overridden(one, overrides, source, group=group) for one in members]
+            return [self.overridden(member, overrides, source, group=group) for member in members]
         if entry.kind == "group":
             overrides = {k: v for k, v in overrides.items() if k not in GROUP_KEYS}
         return self._overridden_file(entry, overrides)

@@ -128,7 +128,7 @@ class MatchedSampler:
 
     def _sampler(self, value: Any) -> Sampler:
         if value not in self._places:
-            known = [str(one) for one in self._places]
+            known = [str(place) for place in self._places]
             raise UsageError(
                 f"Task {self._task!r}: fewshot_match finds no example for docs with {value!r}."
                 f"{did_you_mean(str(value), known)} The examples have {listing(known, 20)}. Use "

@@ -82,7 +82,9 @@ class GroupConfig:
             group=name,
             group_alias=mapping.get("group_alias"),
             task=members,
-            aggregate_metric_list=tuple(_score(one, f"{where}group {name!r}") for one in scores),
+            aggregate_metric_list=tuple(
+                _score(score, f"{where}group {name!r}") for score in scores
+            ),
             metadata=mapping.get("metadata"),
             **_suite_keys(mapping, f"{where}group {name!r}", source),
         )

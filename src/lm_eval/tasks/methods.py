@@ -217,7 +217,9 @@ class HarnessMethods:
         """Store what each filter leaves of every instance's ``resps`` in its ``filtered_resps``."""
         instances = self._task.instances
         for pipeline in self._scorer().pipelines:
-            left = pipeline.apply([one.resps for one in instances], [one.doc for one in instances])
+            left = pipeline.apply(
+                [instance.resps for instance in instances], [instance.doc for instance in instances]
+            )
             for instance, kept in zip(instances, left, strict=True):
                 instance.filtered_resps[pipeline.name] = kept
         return instances

@@ -135,7 +135,7 @@ def _print_table(results: Sequence[ResultDiff], out: Console) -> None:
     out.print(FittingTable(_COLUMNS, [[_row(one) for one in ordered[:MOST_ROWS]]]))
     if len(ordered) > MOST_ROWS:
         out.print(Paragraph("  ", f"… and {len(ordered) - MOST_ROWS} more with less."))
-    if not any(one.parts for one in results):
+    if not any(result.parts for result in results):
         return
     out.print(
         Paragraph(
@@ -199,7 +199,7 @@ def fact_lines(findings: Sequence[FactDiff], show: int) -> Iterator[Line]:
             yield finding.topic, f"same{f': {visible(finding.same, 70)}' if finding.same else ''}"
             continue
         most = MOST_CHANGES * max(show, 1)
-        shown = "; ".join(visible(one.words()) for one in finding.changes[:most])
+        shown = "; ".join(visible(change.words()) for change in finding.changes[:most])
         more = len(finding.changes) - most
         yield finding.topic, shown + (f"; and {more} more" if more > 0 else "")
 

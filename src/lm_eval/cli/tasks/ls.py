@@ -231,7 +231,7 @@ def _inside(entry: Entry, manager: TaskManager) -> list[str]:
         return [entry.name]
     if entry.members:
         members = (manager.index[name] for name in entry.members)
-        return [task for one in members for task in _inside(one, manager)]
+        return [task for member in members for task in _inside(member, manager)]
     return list(manager.load([entry.name])["tasks"])
 
 
@@ -370,5 +370,5 @@ def _print_prompt(name: str, manager: TaskManager) -> None:
     print("\n".join(prompt_lines(doc.context)))
     asked = doc.asked
     if asked.continuations:
-        print(f"scored:   {'  '.join(visible(repr(one), 40) for one in asked.continuations)}")
+        print(f"scored:   {'  '.join(visible(repr(text), 40) for text in asked.continuations)}")
     print(f"right:    {visible(repr(asked.target), 80)}")

@@ -95,7 +95,7 @@ def data_file_patterns(data_files: Any) -> dict[str, list[str]]:
     """``data_files`` of a README or a task, in any of its spellings, as split → patterns."""
     if isinstance(data_files, Mapping):
         return {str(split): _texts(entry) for split, entry in data_files.items()}
-    if isinstance(data_files, list) and all(isinstance(one, Mapping) for one in data_files):
+    if isinstance(data_files, list) and all(isinstance(file, Mapping) for file in data_files):
         splits: dict[str, list[str]] = {}
         for one in data_files:
             splits.setdefault(str(one.get("split") or "train"), []).extend(_texts(one.get("path")))

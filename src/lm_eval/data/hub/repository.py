@@ -288,9 +288,9 @@ def _listed(client: HubClient, repo_id: str, commit: str) -> list[RepoFile]:
     files: list[RepoFile] = []
     for _ in range(_MAX_PAGES):
         entries, headers = client.get_json(path)
-        if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
+        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
             break
-        files += [_listed_file(one, repo_id) for one in entries if one.get("type") == "file"]
+        files += [_listed_file(entry, repo_id) for entry in entries if entry.get("type") == "file"]
         following = next_page(headers)
         if following is None:
             return files

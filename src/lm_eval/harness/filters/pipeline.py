@@ -200,9 +200,11 @@ def _check_options(factory: Any, options: Mapping[str, Any], where: str) -> None
         parameters = inspect.signature(factory).parameters.values()
     except (TypeError, ValueError):
         return
-    if any(one.kind is one.VAR_KEYWORD for one in parameters):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
         return
-    names = [one.name for one in parameters if one.kind is not one.VAR_POSITIONAL]
+    names = [
+        parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL
+    ]
     for key in options:
         if key not in names:
             raise ConfigError(

@@ -118,15 +118,15 @@ def _measured(runs: Sequence[StoredRun], choice: Choice) -> tuple[list[Measureme
     named = [name for run in runs for name in run.results.get("groups", {})]
     wanted = {name for name in named if {name, name.partition("@")[0]} & set(choice.tasks)}
     measurements, notes = chosen(runs, choice)
-    tasks = [one for one in measurements if not one.members]
+    tasks = [measurement for measurement in measurements if not measurement.members]
     groups = [
         group
         for run in runs
-        for group in groups_in(run.results, [one for one in tasks if one.run == str(run.path)])
+        for group in groups_in(run.results, [task for task in tasks if task.run == str(run.path)])
         if not wanted or group.name in wanted
     ]
     inside = {(group.run, task) for group in groups for task in group.members}
-    return [*groups, *(one for one in tasks if (one.run, one.task) not in inside)], notes
+    return [*groups, *(task for task in tasks if (task.run, task.task) not in inside)], notes
 
 
 Key = tuple[str, str, int | None, str]

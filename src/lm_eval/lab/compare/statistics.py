@@ -70,8 +70,8 @@ def compare(
     comparisons: list[Comparison] = []
     rankings: list[Ranking] = []
     alone: list[Sequence[Measurement]] = []
-    for task in dict.fromkeys(one.task for one in measurements):
-        rows = [one for one in measurements if one.task == task]
+    for task in dict.fromkeys(measurement.task for measurement in measurements):
+        rows = [measurement for measurement in measurements if measurement.task == task]
         of_task = _comparisons(rows, options)
         comparisons += of_task
         rankings += _rankings(rows, options)
@@ -88,11 +88,11 @@ def compare(
 
 def _comparisons(rows: Sequence[Measurement], options: Options) -> list[Comparison]:
     """The comparisons of one task: the formats of each model, then the models under one format."""
-    models = list(dict.fromkeys(one.model for one in rows))
-    labels = list(dict.fromkeys(one.label for one in rows))
-    of_models = [[one for one in rows if one.model == model] for model in models]
+    models = list(dict.fromkeys(row.model for row in rows))
+    labels = list(dict.fromkeys(row.label for row in rows))
+    of_models = [[row for row in rows if row.model == model] for model in models]
     of_formats = [compare_formats(same, options) for same in of_models if len(same) > 1]
-    under = [[one for one in rows if one.label == name] for name in labels]
+    under = [[row for row in rows if row.label == name] for name in labels]
     shared = [same for same in under if len(same) > 1]
     if len(shared) > 1:  # all of them would repeat what the ranking says: the default's will do
         usual = [same for same in shared if same[0].label == options.default]
@@ -103,14 +103,14 @@ def _comparisons(rows: Sequence[Measurement], options: Options) -> list[Comparis
 def compare_formats(rows: Sequence[Measurement], options: Options) -> Comparison:
     """The formats of one model, or its conditions where shots differ too, on the same items."""
     return _comparison(
-        rows, "conditions" if any(one.condition for one in rows) else "formats", options
+        rows, "conditions" if any(row.condition for row in rows) else "formats", options
     )
 
 
 def _comparison(rows: Sequence[Measurement], compares: str, options: Options) -> Comparison:
     aligned = align(rows, intersect=options.intersect)
     is_formats = compares != "models"
-    labels = [one.label if is_formats else one.model for one in rows]
+    labels = [row.label if is_formats else row.model for row in rows]
     default = options.default if options.default in labels else labels[0]
     by_default = (is_formats and options.default in labels) or len(rows) > ALL_PAIRS_UP_TO
     scores = aligned.scores
@@ -208,11 +208,11 @@ def _steady(aligned: Aligned) -> tuple[int, int] | None:
 
 def _rankings(rows: Sequence[Measurement], options: Options) -> list[Ranking]:
     """How alike formats rank the models, where two or more formats were asked of all of them."""
-    models = list(dict.fromkeys(one.model for one in rows))
-    by_key = {(one.model, one.label): one for one in rows}
+    models = list(dict.fromkeys(row.model for row in rows))
+    by_key = {(row.model, row.label): row for row in rows}
     formats = [
         name
-        for name in dict.fromkeys(one.label for one in rows)
+        for name in dict.fromkeys(row.label for row in rows)
         if all((model, name) in by_key for model in models)
     ]
     if len(models) < 2 or len(formats) < 2:
@@ -242,7 +242,7 @@ def _rankings(rows: Sequence[Measurement], options: Options) -> list[Ranking]:
 
 
 def _check_default(name: str | None, measurements: Sequence[Measurement]) -> None:
-    formats = list(dict.fromkeys(one.label for one in measurements))
+    formats = list(dict.fromkeys(measurement.label for measurement in measurements))
     if name is not None and name not in formats:
         raise UsageError(
             f"--default {name!r} is not a format of these runs.{did_you_mean(name, formats)} Formats: "
@@ -337,7 +337,7 @@ def pairs(
     p_both_read = method(
         [(both or result).p for both, result in zip(both_read, results, strict=True)]
     )
-    choices = [one.choices for one in aligned.measurements]
+    choices = [measurement.choices for measurement in aligned.measurements]
     return tuple(
         Pair(
             labels[i],
@@ -412,7 +412,10 @@ def _tested_where(
 
 def _largest_p(sign: int, *results: Paired | None) -> float:
     """The largest p; 1 where one of the results is missing or does not favour the first."""
-    return max(1.0 if one is None or sign * one.difference.value <= 0 else one.p for one in results)
+    return max(
+        1.0 if result is None or sign * result.difference.value <= 0 else result.p
+        for result in results
+    )
 
 
 def _is_adherence(aligned: Aligned, result: Paired, gap: float) -> bool:

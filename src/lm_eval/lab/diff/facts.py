@@ -75,7 +75,7 @@ class FactDiff:
             "topic": self.topic,
             "is_same": self.is_same if self.is_known else None,
             "same": self.same,
-            "changes": {one.key: [one.first, one.second] for one in self.changes},
+            "changes": {change.key: [change.first, change.second] for change in self.changes},
         }
 
 

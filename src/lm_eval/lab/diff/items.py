@@ -81,7 +81,7 @@ def prompt_texts(sample: Mapping[str, Any]) -> list[str]:
     """What was sent, one text for each request: the context, and the continuation scored after it."""
     arguments = sample.get("arguments") or {}
     requests = arguments.values() if isinstance(arguments, Mapping) else arguments
-    return [_request_text(one) for one in requests]
+    return [_request_text(request) for request in requests]
 
 
 def _request_text(request: Any) -> str:
@@ -98,8 +98,10 @@ def _chat_text(messages: Any) -> str:
     if not isinstance(messages, list):
         return str(messages)
     return "".join(
-        f"<{one.get('role')}>\n{one.get('content')}\n" if isinstance(one, Mapping) else str(one)
-        for one in messages
+        f"<{message.get('role')}>\n{message.get('content')}\n"
+        if isinstance(message, Mapping)
+        else str(message)
+        for message in messages
     )
 
 
@@ -265,7 +267,7 @@ class _DiffTally:
 def _readings(sample: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """How each reply to a doc was read; empty where nothing was read from text."""
     readings = sample.get("readings") or [sample.get("reading")]
-    return [one for one in readings if isinstance(one, Mapping)]
+    return [reading for reading in readings if isinstance(reading, Mapping)]
 
 
 def _content(sample: Mapping[str, Any]) -> str:

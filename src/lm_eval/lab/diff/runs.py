@@ -139,7 +139,7 @@ def _pairs(
         pairs = [(one, second[a.task_of(one)]) for one in first if a.task_of(one) in second]
     if pairs:
         return pairs
-    shared = {a.task_of(one) for one in a.names} & {b.task_of(one) for one in b.names}
+    shared = {a.task_of(name) for name in a.names} & {b.task_of(name) for name in b.names}
     if not shared:
         raise ComparisonError(
             f"These are runs of different tasks: {a.path} has {listing(a.names, 6)}; {b.path} has "

@@ -175,7 +175,9 @@ class Layout:
     @cached_property
     def _separator_of(self) -> dict[str, str]:
         """Field → the slot that its separator belongs to."""
-        groups = _groups({one.field: one.separator for one in self._descriptors})
+        groups = _groups(
+            {descriptor.field: descriptor.separator for descriptor in self._descriptors}
+        )
         names = {"answer_prompt": "answer_separator", "choices_prefix": "choices_separator"}
         return _named(groups, "separator", names)
 
@@ -187,7 +189,10 @@ class Layout:
 
     @property
     def _separators(self) -> dict[str, str]:
-        return {self._separator_of[one.field]: one.separator for one in self._descriptors}
+        return {
+            self._separator_of[descriptor.field]: descriptor.separator
+            for descriptor in self._descriptors
+        }
 
     @property
     def _spaces(self) -> dict[str, str]:
@@ -205,7 +210,9 @@ class Layout:
     def _casings(self) -> tuple[str, ...]:
         written: dict[tuple[str, ...], str] = {}
         for name, change in CASINGS.items():
-            written.setdefault(tuple(change(one.name) for one in self._descriptors), name)
+            written.setdefault(
+                tuple(change(descriptor.name) for descriptor in self._descriptors), name
+            )
         return tuple(written.values())
 
     @property
@@ -226,16 +233,16 @@ class Layout:
 
     def _new_texts(self, values: Mapping[str, str]) -> dict[str, Any]:
         changes: dict[str, Any] = {}
-        for one in self._descriptors:
-            name = CASINGS[values["casing"]](one.name)
-            separator = values[self._separator_of[one.field]]
-            if one.field == "answer_prompt" and separator != one.separator:
+        for descriptor in self._descriptors:
+            name = CASINGS[values["casing"]](descriptor.name)
+            separator = values[self._separator_of[descriptor.field]]
+            if descriptor.field == "answer_prompt" and separator != descriptor.separator:
                 shown = separator.rstrip()
                 changes["target_delimiter"] = separator[len(shown) :]
                 separator = shown
-            elif one.field == "answer_prompt":  # as the base has it, wherever it puts the blank
+            elif descriptor.field == "answer_prompt":  # as the base has it, blank included
                 separator = separator.removesuffix(self.base.target_delimiter)
-            changes[one.field] = f"{one.lead}{name}{separator}"
+            changes[descriptor.field] = f"{descriptor.lead}{name}{separator}"
         for place, slot in self._space_of.items():
             if place == "choices_lead":
                 prefix = changes.get("choices_prefix", self.base.choices_prefix)
@@ -336,7 +343,9 @@ def replaced_phrase(reader: BoundReader, old: str, new: str) -> BoundReader:
     options = tuple(
         (key, new if key == "phrase" and value == old else value) for key, value in reader.options
     )
-    alternatives = tuple(replaced_phrase(one, old, new) for one in reader.alternatives)
+    alternatives = tuple(
+        replaced_phrase(alternative, old, new) for alternative in reader.alternatives
+    )
     return replace(reader, options=options, alternatives=alternatives)
 
 

@@ -303,7 +303,7 @@ class InAllOrders(UnderFormat):
                 debiased.append((fmean(one for one, _ in scores), fmean(one for _, one in scores)))
                 continue
             votes = [(_vote(pair[0], order), _vote(pair[1], order)) for order, _, pair in answers]
-            before, after = (_value([one[side] for one in votes], asked) for side in (0, 1))
+            before, after = (_value([vote[side] for vote in votes], asked) for side in (0, 1))
             debiased.append((before, after))
         notes += self._said(debiased, lost)
 

@@ -295,19 +295,19 @@ def groups_in(results: Mapping[str, Any], found: Sequence[Measurement]) -> Itera
     for name, scores in results.get("groups", {}).items():
         leaves = tasks_below(results, name)
         members = [by_name[leaf] for leaf in leaves if leaf in by_name]
-        tasks = {one.task for one in members}  # a task that is there twice asks its items twice
+        tasks = {member.task for member in members}  # one that is there twice asks its items twice
         if len(tasks) == len(leaves) > 1 and _is_mean_of_items(scores, members):
             yield _joined(name, members)
 
 
 def comparable(groups: Sequence[Measurement]) -> list[Measurement]:
     """Those of groups that were asked under several formats, or of several models."""
-    by_model = Counter((one.task, one.model) for one in groups)
-    by_format = Counter((one.task, one.format) for one in groups)
+    by_model = Counter((group.task, group.model) for group in groups)
+    by_format = Counter((group.task, group.format) for group in groups)
     return [
-        one
-        for one in groups
-        if by_model[one.task, one.model] > 1 or by_format[one.task, one.format] > 1
+        group
+        for group in groups
+        if by_model[group.task, group.model] > 1 or by_format[group.task, group.format] > 1
     ]
 
 
@@ -323,10 +323,10 @@ def tasks_below(results: Mapping[str, Any], group: str) -> list[str]:
 def _is_mean_of_items(scores: Mapping[str, Any], members: Sequence[Measurement]) -> bool:
     """Whether the group's own score in the metric of all its tasks is the mean over their items."""
     metric = members[0].metric
-    if any(one.metric != metric for one in members):
+    if any(member.metric != metric for member in members):
         return False
-    total = math.fsum(float(one.scores.sum()) for one in members)
-    mean = total / sum(len(one.items) for one in members)
+    total = math.fsum(float(member.scores.sum()) for member in members)
+    mean = total / sum(len(member.items) for member in members)
     own = [value for key, value in scores.items() if key.partition(",")[0] == metric]
     return any(isinstance(v, float | int) and math.isclose(v, mean, abs_tol=1e-9) for v in own)
 
@@ -334,8 +334,8 @@ def _is_mean_of_items(scores: Mapping[str, Any], members: Sequence[Measurement])
 def _joined(name: str, members: Sequence[Measurement]) -> Measurement:
     first = members[0]
     task, _, format_name = name.partition("@")
-    shots = {one.num_fewshot for one in members}
-    choices = {one.choices for one in members}
+    shots = {member.num_fewshot for member in members}
+    choices = {member.choices for member in members}
     return Measurement(
         run=first.run,
         model=first.model,
@@ -345,32 +345,32 @@ def _joined(name: str, members: Sequence[Measurement]) -> Measurement:
         metric=first.metric,
         higher_is_better=first.higher_is_better,
         items=_chained(members, lambda one: [f"{one.task}/{item}" for item in one.items]),
-        scores=np.concatenate([one.scores for one in members]),
+        scores=np.concatenate([member.scores for member in members]),
         is_read=None
-        if all(one.is_read is None for one in members)
-        else np.concatenate([all_read(one) for one in members]),
+        if all(member.is_read is None for member in members)
+        else np.concatenate([all_read(member) for member in members]),
         shares_read=None
-        if all(one.shares_read is None for one in members)
-        else np.concatenate([shares_read(one) for one in members]),
+        if all(member.shares_read is None for member in members)
+        else np.concatenate([shares_read(member) for member in members]),
         clusters=_clusters(members),
         shots=_chained(members, lambda one: one.shots or [""] * len(one.items)),
         num_fewshot=shots.pop() if len(shots) == 1 else None,
-        missing=sum(one.missing for one in members),
+        missing=sum(member.missing for member in members),
         choices=choices.pop() if len(choices) == 1 else None,
-        usage=_summed([one.usage or {} for one in members]),
-        members=tuple(one.task for one in members),
+        usage=_summed([member.usage or {} for member in members]),
+        members=tuple(member.task for member in members),
     )
 
 
 def _chained(
     members: Sequence[Measurement], values: Callable[[Measurement], Sequence[str]]
 ) -> tuple[str, ...]:
-    return tuple(value for one in members for value in values(one))
+    return tuple(value for member in members for value in values(member))
 
 
 def _clusters(members: Sequence[Measurement]) -> tuple[str, ...] | None:
     """Clusters of different tasks are different ones; an item without any is one by itself."""
-    if all(one.clusters is None for one in members):
+    if all(member.clusters is None for member in members):
         return None
     return _chained(
         members, lambda one: [f"{one.task}/{unit}" for unit in one.clusters or one.items]
