@@ -46,7 +46,7 @@ from lm_eval.scoring.results import TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import IncludePath, Selector, TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.progress import Pace, SpeedNotes
+from lm_eval.text.progress import RunPace, SpeedNotes
 from lm_eval.text.secrets import hiding, is_secret_name
 
 __all__ = ["RunOptions", "execute", "load_tasks", "run_all", "run_tasks", "task_manager"]
@@ -156,7 +156,7 @@ def run_all(
         warn_of_borders(prepared, model)
     show = shown_by(model)
     scorers = [task_scorer(task, options, show, on_sample) for task in prepared]
-    pace = Pace(shares_of(prepared, model), speeds.known() if speeds else None)
+    pace = RunPace(shares_of(prepared, model), speeds.known() if speeds else None)
     usage = ask_all(
         prepared,
         scorers,

@@ -37,7 +37,7 @@ from lm_eval.requests import (
 )
 from lm_eval.requests.options import allowed_count
 from lm_eval.requests.values import Costs, Usage
-from lm_eval.text.progress import CHARACTERS_A_TOKEN, Pace, Progress
+from lm_eval.text.progress import CHARACTERS_A_TOKEN, Progress, RunPace
 
 if TYPE_CHECKING:
     from lm_eval.answers.keys import RequestKeys
@@ -74,7 +74,7 @@ def ask_all(
     kept: AnswerCache | None = None,
     max_failed: str | int = 0,
     shows_progress: bool = True,
-    pace: Pace | None = None,
+    pace: RunPace | None = None,
 ) -> dict[str, Usage]:
     """Ask everything; ``sinks`` get the docs. Task → what it cost, earlier processes included.
 
@@ -107,7 +107,7 @@ class _Asking:
         kept: AnswerCache | None,
         allowed: int,
         progress: Progress,
-        pace: Pace | None,
+        pace: RunPace | None,
     ) -> None:
         self._prepared = prepared
         self._sinks = sinks
@@ -118,7 +118,7 @@ class _Asking:
         self._allowed = allowed
         self._failed = 0
         self._progress = progress
-        self._pace = pace or Pace(())
+        self._pace = pace or RunPace(())
         self._costs = Costs(model)
         self._lock = threading.RLock()
         self._sent: dict[int, SentRequest] = {}

@@ -1,7 +1,7 @@
 """Progress of a run on standard error: a bar on a terminal, a line a minute in a log.
 
 A background thread looks at the count, so ``advance`` is one addition, and a first answer that
-takes a minute is a minute with a bar on the screen. ``Pace`` says how long the rest of a run takes.
+takes a minute is a minute with a bar on the screen. ``RunPace`` says how long the rest of a run takes.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Progress:
         enabled: bool = True,
         stream: TextIO | None = None,
         unit: Literal["", "bytes"] = "",
-        pace: Pace | None = None,
+        pace: RunPace | None = None,
     ) -> None:
         self.description = visible(description, 60)
         self._described = description
@@ -316,7 +316,7 @@ def short_time(seconds: float) -> str:
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
-class Pace:
+class RunPace:
     """Follows the answers of a run, and says how long the rest takes."""
 
     def __init__(self, shares: Iterable[Share], known: Mapping[str, Speed] | None = None) -> None:

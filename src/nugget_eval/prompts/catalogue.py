@@ -187,7 +187,7 @@ def check_parts(parts: Any, where: str) -> None:
 # Definitions by name
 
 
-class Catalogue(Registry[Any], Generic[D]):
+class PromptCatalogue(Registry[Any], Generic[D]):
     """Definitions of one kind by name, each read once."""
 
     def __init__(
@@ -272,11 +272,15 @@ def _load(path: Path) -> dict[str, Any]:
         raise PromptError(str(error)) from None
 
 
-_TYPES = Catalogue("prompt type", PromptType, "types", PROMPT_TYPES, "nugget_eval.prompts")
-_FORMATS = Catalogue("format type", OutputFormat, "formats", FORMAT_TYPES, None)
-_DOMAINS = Catalogue("domain", Domain, "domains", DOMAINS, "nugget_eval.domains")
-_LANGUAGES = Catalogue("language", Language, "languages", LANGUAGES, "nugget_eval.languages")
-_OPEN: dict[object, Catalogue[Any]] = {"type": _TYPES, "domain": _DOMAINS, "language": _LANGUAGES}
+_TYPES = PromptCatalogue("prompt type", PromptType, "types", PROMPT_TYPES, "nugget_eval.prompts")
+_FORMATS = PromptCatalogue("format type", OutputFormat, "formats", FORMAT_TYPES, None)
+_DOMAINS = PromptCatalogue("domain", Domain, "domains", DOMAINS, "nugget_eval.domains")
+_LANGUAGES = PromptCatalogue("language", Language, "languages", LANGUAGES, "nugget_eval.languages")
+_OPEN: dict[object, PromptCatalogue[Any]] = {
+    "type": _TYPES,
+    "domain": _DOMAINS,
+    "language": _LANGUAGES,
+}
 """Kind → where definitions of that kind can be added."""
 
 get_prompt_type = _TYPES.define
@@ -347,7 +351,7 @@ def _register_file(file: Path) -> str:
     return name
 
 
-def _open_catalogue(kind: object, where: str) -> Catalogue[Any]:
+def _open_catalogue(kind: object, where: str) -> PromptCatalogue[Any]:
     try:
         return _OPEN[kind]
     except (KeyError, TypeError):  # TypeError: a list or mapping in a file

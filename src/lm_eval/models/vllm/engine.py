@@ -36,11 +36,11 @@ class Ask:
     prompt: list[int]
     params: Any
     spans: Sequence[Span] = ()
-    job: GenerationJob | None = None
+    job: VllmJob | None = None
 
 
 @dataclass(frozen=True)
-class GenerationJob(Job):
+class VllmJob(Job):
     """One prompt to continue, with vLLM's own arguments for it."""
 
     params: Any = None
@@ -215,13 +215,13 @@ class VllmEngine:
 
     # -- replies -----------------------------------------------------------------------------
 
-    def generate(self, jobs: Iterable[GenerationJob]) -> Iterator[tuple[GenerationJob, Reply]]:
+    def generate(self, jobs: Iterable[VllmJob]) -> Iterator[tuple[VllmJob, Reply]]:
         """``(job, reply)`` as replies are complete."""
         for ask, output in self.run(Ask(job.prompt, job.params, job=job) for job in jobs):
             assert ask.job is not None
             yield ask.job, self._reply(ask.job, output.outputs[0])
 
-    def _reply(self, job: GenerationJob, output: Any) -> Reply:
+    def _reply(self, job: VllmJob, output: Any) -> Reply:
         finish = "length" if output.finish_reason == "length" else "stop"
         if job.think_end is None:
             return Reply(output.text, finish=finish)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from lm_eval.models.hf.tokens import HFVocabulary, Tokens
 from lm_eval.models.local.model import Job, LocalLM
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.sampling import GenerationOptions
-from lm_eval.models.vllm.engine import GenerationJob, VllmEngine
+from lm_eval.models.vllm.engine import VllmEngine, VllmJob
 from lm_eval.models.vllm.options import (
     check_engine_arguments,
     check_options,
@@ -359,10 +359,10 @@ class VLLM(LocalLM):
 
     def _job(
         self, place: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
-    ) -> GenerationJob:
+    ) -> VllmJob:
         # Stop strings do not count inside reasoning: there the whole text is cut afterwards.
         stops = options.until if self.think_end_token is None else ()
-        return GenerationJob(
+        return VllmJob(
             place,
             prompt,
             options.until,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from lm_eval.text import progress
-from lm_eval.text.progress import Pace, Progress, Share, Speed, SpeedNotes, TimeLeft
+from lm_eval.text.progress import Progress, RunPace, Share, Speed, SpeedNotes, TimeLeft
 
 SCORE, WRITE = "loglikelihood", "generate_until"
 
@@ -46,7 +46,7 @@ def demo() -> list[Share]:
 
 
 def answer(
-    pace: Pace,
+    pace: RunPace,
     clock: Clock,
     task: str,
     kind: str,
@@ -60,7 +60,7 @@ def answer(
 
 
 def test_replies_are_not_promised_at_the_speed_of_scores(clock: Clock) -> None:
-    pace = Pace(demo())
+    pace = RunPace(demo())
     pace.begin(SCORE)
     assert str(pace.left()) == "256 scores and 64 replies left"
     answer(pace, clock, "mcqa", SCORE, 64, 0.1)
@@ -73,7 +73,7 @@ def test_replies_are_not_promised_at_the_speed_of_scores(clock: Clock) -> None:
 
 
 def test_a_task_that_is_not_begun_is_bounded_by_the_length_of_its_replies(clock: Clock) -> None:
-    pace = Pace(demo()[2:])
+    pace = RunPace(demo()[2:])
     pace.begin(WRITE)
     answer(pace, clock, "generate", WRITE, 8, 0.5, tokens=5)
     # 24 × 0.5 s of its own; the other at 0.1 s a token and at most 80 tokens
@@ -86,7 +86,7 @@ def test_a_task_that_is_not_begun_is_bounded_by_the_length_of_its_replies(clock:
 
 
 def test_an_answer_that_takes_long_counts_before_it_is_there(clock: Clock) -> None:
-    pace = Pace([Share("t", WRITE, 10, 80, is_written=True)])
+    pace = RunPace([Share("t", WRITE, 10, 80, is_written=True)])
     pace.begin(WRITE)
     answer(pace, clock, "t", WRITE, 5, 1.0, tokens=10)
     assert pace.left().seconds == pytest.approx(5.0)
@@ -95,7 +95,7 @@ def test_an_answer_that_takes_long_counts_before_it_is_there(clock: Clock) -> No
 
 
 def test_what_was_kept_is_not_left(clock: Clock) -> None:
-    pace = Pace(demo())
+    pace = RunPace(demo())
     pace.found("cot", 32)
     pace.found("generate", 16)
     pace.begin(WRITE)
@@ -109,7 +109,7 @@ def test_speeds_of_earlier_runs_are_known_from_the_start(
     clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    pace = Pace(demo())
+    pace = RunPace(demo())
     pace.begin(SCORE)
     answer(pace, clock, "mcqa", SCORE, 128, 0.1)
     pace.begin(WRITE)
@@ -118,13 +118,13 @@ def test_speeds_of_earlier_runs_are_known_from_the_start(
     known = SpeedNotes("gguf a").known()
     assert known[WRITE] == Speed(pytest.approx(0.1), 10.0, clock.time())
     assert SpeedNotes("gguf b").known() == {}
-    again = Pace(demo(), known)
+    again = RunPace(demo(), known)
     expected = 12.8 + 128 * 25 * 0.1 / 50 + 64 * 10 * 0.1
     assert again.left() == TimeLeft(pytest.approx(expected), False, {})
 
 
 def test_a_short_run_leaves_no_speed(clock: Clock) -> None:
-    pace = Pace(demo())
+    pace = RunPace(demo())
     pace.begin(SCORE)
     answer(pace, clock, "mcqa", SCORE, 10, 0.01)
     assert pace.speeds() == {}
@@ -148,7 +148,7 @@ def test_damaged_notes_are_no_notes(
 
 
 def test_progress_shows_what_the_pace_says(clock: Clock) -> None:
-    pace = Pace(demo())
+    pace = RunPace(demo())
     with Progress("demo", 320, enabled=False, pace=pace) as bar:
         pace.begin(SCORE)
         answer(pace, clock, "mcqa", SCORE, 128, 0.1)
