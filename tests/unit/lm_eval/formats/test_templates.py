@@ -588,7 +588,7 @@ def test_unknown_setting_lists_the_valid_ones() -> None:
     assert "Did you mean 'choice_labels'?" in message
     assert "Settings: choice_labels, choice_delimiter, choice_format, " in message
     assert message.endswith(" and 1 more.")
-    assert "blank_marker" in failing({"template_type": "cloze", "blank": "x"})
+    assert "blank_marker" in failing({"template_type": "cloze", "blank_mark": "x"})
     assert "num_choices" in failing({"template_type": "mcq", "num_choices": 5})
 
 
