@@ -38,6 +38,9 @@ DEV_IN  := $(VENV)/.dev-$(PY_VERSION)
 # The oldest releases that pyproject.toml allows, in an environment of their own: what is safe with the
 # newest must be safe with these.
 OLDEST       := $(VENV)/oldest
+SITE         := $(VENV)/site
+SITE_IN      := $(SITE)/.made
+ZENSICAL     := zensical==0.0.73
 OLDEST_IN    := $(OLDEST)/.made
 OLDEST_TESTS := tests/unit/lm_eval/config tests/unit/lm_eval/models/test_chat_template.py \
   tests/unit/lm_eval/models/http tests/unit/lm_eval/text
@@ -56,7 +59,7 @@ VENV_DEB := python$(PY_VERSION)-venv
 MYPY_FOR := $(if $(filter 3.12 3.13,$(PY_VERSION)),--python-version $(PY_VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest test-vllm lint bench clean viewer viewer-check browser screenshots
+.PHONY: help demo test test-oldest test-vllm lint docs bench clean viewer viewer-check browser screenshots
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -118,6 +121,15 @@ screenshots: browser  ## take the pictures of the viewer in docs/images/ again
 	@echo "chromium docs/screenshots.py"
 	@$(BIN)/python docs/screenshots.py
 
+docs: $(SITE_IN)  ## build the site of the documentation in site/
+	@echo "zensical build"
+	@$(SITE)/bin/zensical build --clean
+
+$(SITE_IN):
+	@echo "pip      $(ZENSICAL)"
+	@$(PYTHON) -m venv $(SITE) && $(SITE)/bin/python -m pip -qq --disable-pip-version-check install $(ZENSICAL)
+	@touch $@
+
 bench: $(DEMO_IN)  ## run the benchmarks
 	@echo "bench    benchmarks/run.py $(BENCH_ARGS)"
 	@$(BIN)/python benchmarks/run.py $(BENCH_ARGS)
@@ -125,7 +137,7 @@ bench: $(DEMO_IN)  ## run the benchmarks
 clean:  ## remove the environment, caches and demo results
 	@echo "clean    $(VENV) .demo caches"
 	@if [ -e $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); fi
-	@rm -rf viewer/node_modules .demo dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@rm -rf viewer/node_modules .demo dist build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	@find src tests benchmarks examples -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # A folder that is no virtual environment is never overwritten. The .gitignore keeps git and ruff out

@@ -70,6 +70,7 @@ def main() -> int:
     for page, text in stale.items():
         print(f"{'out of date' if args.check else 'written'}: {page.relative_to(ROOT)}")
         if not args.check:
+            page.parent.mkdir(exist_ok=True)
             page.write_text(text, encoding="utf-8")
     return 1 if args.check and stale else 0
 
@@ -77,7 +78,11 @@ def main() -> int:
 def out_of_date() -> dict[Path, str]:
     """Page → what it should hold, for every page that holds something else."""
     texts = {page: page.read_text(encoding="utf-8") for page in PAGES}
-    return {page: new for page, text in texts.items() if (new := generated(text)) != text}
+    stale = {page: new for page, text in texts.items() if (new := generated(text)) != text}
+    for page, text in command_pages().items():
+        if not page.exists() or page.read_text(encoding="utf-8") != text:
+            stale[page] = text
+    return stale
 
 
 def generated(text: str) -> str:
@@ -731,20 +736,61 @@ def nugget_help() -> str:
 def _help_of(program: str, whole: argparse.ArgumentParser) -> str:
     parts = []
     for name, about, parser in _commands(whole):
-        given = [a for a in parser._actions if a.help is not argparse.SUPPRESS]
-        given = [a for a in given if not isinstance(a, argparse._HelpAction)]
-        positional = [_metavar(a) for a in given if not a.option_strings]
-        options = ["[options]"] if len(given) > len(positional) else []
-        usage = " ".join([program, name, *positional, *options])
+        usage, rows = _usage(f"{program} {name}", parser)
         described = parser.description or about
         parts.append(f"### `{program} {name}`\n\n{described}\n\n{fenced(usage)}\n")
-        rows = [
-            (_flags(a), cell((a.help or _choices(a)).replace("%%", "%")).replace("*", "\\*"))
-            for a in given
-        ]
         if rows:
             parts.append(table(("Argument", "Meaning"), rows) + "\n")
     return "".join(parts)
+
+
+def _usage(start: str, parser: argparse.ArgumentParser) -> tuple[str, list[tuple[str, str]]]:
+    """How a command is called, and what each of its arguments means."""
+    given = [a for a in parser._actions if a.help is not argparse.SUPPRESS]
+    given = [a for a in given if not isinstance(a, argparse._HelpAction)]
+    positional = [_metavar(a) for a in given if not a.option_strings]
+    options = ["[options]"] if len(given) > len(positional) else []
+    rows = [
+        (_flags(a), cell((a.help or _choices(a)).replace("%%", "%")).replace("*", "\\*"))
+        for a in given
+    ]
+    return " ".join([start, *positional, *options]), rows
+
+
+COMMAND_PAGES = {
+    "run": "results.md ci.md models.md",
+    "compare": "comparing.md ci.md",
+    "table": "tables.md",
+    "sweep": "sweeps.md",
+    "ls": "library.md formats.md",
+    "validate": "broken-files.md tasks.md",
+    "preview": "formats.md fields.md",
+    "power": "comparing.md",
+    "reread": "rereading.md readers.md",
+    "diff": "rereading.md",
+    "view": "viewer.md",
+    "fetch": "data.md library.md",
+}
+"""Command → the pages that explain it."""
+
+
+def command_pages() -> dict[Path, str]:
+    """The page of each command: how it is called, examples, every argument."""
+    pages = {}
+    for name, about, parser in _commands(build_parser()):
+        usage, rows = _usage(f"lm-eval {name}", parser)
+        parts = [f"# lm-eval {name}\n", f"{parser.description or about}\n", fenced(usage)]
+        if parser.epilog:
+            lines = [line.strip() for line in parser.epilog.splitlines() if "lm-eval" in line]
+            parts += ["## Examples\n", fenced("\n".join(lines))]
+        parts += ["## Arguments\n", table(("Argument", "Meaning"), rows)]
+        linked = [ROOT / "docs" / page for page in COMMAND_PAGES[name].split()]
+        links = [
+            f"[{page.read_text('utf-8').splitlines()[0][2:]}](../{page.name})" for page in linked
+        ]
+        parts.append(f"More: {', '.join(links)}, [all commands](../cli.md).\n")
+        pages[ROOT / "docs/commands" / f"{name}.md"] = "\n".join(parts)
+    return pages
 
 
 def _commands(whole: argparse.ArgumentParser) -> list[tuple[str, str, argparse.ArgumentParser]]:

@@ -46,6 +46,18 @@ PAGES = {
         ROOT / "examples/README.md",
     )
 }
+LINKED = {
+    **PAGES,
+    **{
+        str(page.relative_to(ROOT)): page
+        for page in (
+            ROOT / "CONTRIBUTING.md",
+            ROOT / "CHANGELOG.md",
+            *sorted((ROOT / "docs").rglob("*.md")),
+        )
+    },
+}
+"""Every page whose links are checked."""
 SKIPS = {
     "README.md": [
         "installs packages",
@@ -320,15 +332,24 @@ def test_generated_sections_are_all_used() -> None:
     assert set(re.findall(r"<!-- generated: ([\w-]+) -->", text)) == set(generate().SECTIONS)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", LINKED)
 def test_links_lead_somewhere(name: str) -> None:
-    page = PAGES[name]
+    page = LINKED[name]
     for target in links_of(page):
         path, _, anchor = target.partition("#")
         there = (page.parent / path).resolve() if path else page
         assert there.exists(), f"{name} links to {target}, which does not exist"
         if anchor:
             assert anchor in anchors_of(there), f"{name} links to {target}; no such heading"
+
+
+def test_the_site_has_every_page() -> None:
+    """``zensical.toml`` names each page once, and nothing that is not there."""
+    text = (ROOT / "zensical.toml").read_text(encoding="utf-8")
+    named = re.findall(r'= "([\w/-]+\.md)"', text)
+    assert len(named) == len(set(named))
+    pages = {str(page.relative_to(ROOT / "docs")) for page in (ROOT / "docs").rglob("*.md")}
+    assert set(named) == pages
 
 
 def test_every_page_can_be_reached() -> None:
