@@ -255,7 +255,7 @@ function Choices({ choices, options }: { choices: Choice[]; options: string[] })
       <ol class="choices">
         {choices.map((choice, at) => (
           <li class={`${choice.picked ? "picked" : ""} ${choice.gold ? "gold" : ""}`}>
-            <span class="text" dir="auto">{plain(choice.text) || "␠"}{named(choice, at) && <span>{plain(named(choice, at))}</span>}</span>
+            <span class="text" dir="auto">{plain(choice.text) || (choices.length === 1 ? "the whole text" : "␠")}{named(choice, at) && <span>{plain(named(choice, at))}</span>}</span>
             <span class="marks">
               {choice.picked && <b class={choice.gold ? "right" : "wrong"}>picked</b>}
               {choice.gold && <b class="right">gold</b>}

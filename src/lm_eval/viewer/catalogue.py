@@ -235,7 +235,12 @@ class Catalogue:
         if path.is_file():
             yield from self._runs_at(path, problems)
             return
-        for parent, folders, names in os.walk(path):
+
+        def unlisted(error: OSError) -> None:
+            text = f"{error.filename} cannot be read: {error.strerror}."
+            problems.append(Problem(str(error.filename), text))
+
+        for parent, folders, names in os.walk(path, onerror=unlisted):
             folders[:] = sorted(name for name in folders if not _is_skipped(parent, name))
             folder = Path(parent)
             if any(not _RUN_NAME.search(name) for name in names) and self._reader(folder):

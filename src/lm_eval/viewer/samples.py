@@ -30,16 +30,18 @@ GROUPING_DOCS = 256
 
 def text_row(sample: Mapping[str, Any]) -> dict[str, Any]:
     """What a list shows of one sample besides its score."""
-    reply = first_reply(sample)
+    is_scored = "reading" not in sample and bool(scored_choices(sample))
+    reply = None if is_scored else first_reply(sample)
     reading = _mapping(sample.get("reading"))
     missing = sample.get("missing")
+    question, gold = question_of(sample), gold_of(sample)
     return {
         "doc": _whole(sample.get("doc_id")),
-        "q": cut(question_of(sample), WORDS),
+        "q": cut(question, WORDS),
         "r": cut(reply or "", WORDS),
         "n": len(reply or ""),
         "a": cut(answer_of(sample), SHORT),
-        "g": cut(gold_of(sample), SHORT),
+        "g": "" if gold == question else cut(gold, SHORT),
         "why": cut(str(missing or reading.get("no_answer") or ""), 80),
         "rule": str(reading.get("rule") or ""),
         "filter": str(sample.get("filter", "none")),
@@ -196,7 +198,7 @@ def scored_choices(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     tokens = _list(sample.get("tokens"))
     for number, (arguments, response) in enumerate(zip(requests, responses, strict=True)):
-        score = _log_likelihood(response)
+        score = _log_likelihood(response, is_whole=len(arguments) == 1)
         if score is None:
             return []
         text = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], str) else ""
@@ -211,13 +213,16 @@ def scored_choices(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _log_likelihood(response: Any) -> tuple[float, bool | None] | None:
-    """``[["-1.5", "False"]]`` or ``[-1.5]`` → the number, and whether greedy decoding gives it."""
+def _log_likelihood(response: Any, *, is_whole: bool) -> tuple[float, bool | None] | None:
+    """``[["-1.5", "False"]]`` or ``[-1.5]`` → the number, and whether greedy decoding gives it.
+
+    A text is a reply, unless the log-likelihood of a whole text was asked for: ``["-1.5"]``.
+    """
     value = response[0] if isinstance(response, list) and len(response) == 1 else response
     if isinstance(value, list) and len(value) == 2:
         number = _number(value[0])
         return None if number is None else (number, str(value[1]) == "True" or value[1] is True)
-    if isinstance(value, str):
+    if isinstance(value, str) and not is_whole:
         return None
     number = _number(value)
     return None if number is None else (number, None)

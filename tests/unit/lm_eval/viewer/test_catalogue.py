@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,6 +101,26 @@ def test_nothing_anywhere(tmp_path: Path) -> None:
     done = Workplace(deep).cli("view", ".")
     assert done.code == 1
     assert "Run something with --output_path" in done.err
+
+
+def test_a_folder_that_cannot_be_listed_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = four_formats(tmp_path, limit=2)
+    (tmp_path / "out/locked").mkdir()
+    listed = os.scandir
+
+    def scandir(path: str) -> Any:
+        if str(path).endswith("locked"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return listed(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    catalogue = Catalogue([place.output])
+    assert len(catalogue.runs) == 1
+    assert [problem.message for problem in catalogue.problems] == [
+        f"{tmp_path / 'out/locked'} cannot be read: Permission denied."
+    ]
 
 
 def test_environments_are_not_searched(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from lm_eval.reports.items import ItemColumns
 from lm_eval.viewer import contract as contracts
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract, UnknownAddressError, item_columns, state_of
+from tests.support.paths import ROOT
 from tests.support.peer_files import write_peer_run
 from tests.support.viewed_runs import HOSTILE, four_formats, hostile
 
@@ -192,6 +193,27 @@ def test_hostile_text_stays_what_it_is(tmp_path: Path) -> None:
         content = contract.json(address(contract, "samples", name, at))
         (sample,) = json.loads(content.decode("utf-8", "surrogatepass"))
         assert sample["replies"][0]["text"] == f"A {text}"
+
+
+def test_every_run_of_an_earlier_version_is_shown() -> None:
+    """Formats, plain tasks, orders, sweeps, killed runs and judges, as an older version wrote them."""
+    catalogue = Catalogue([ROOT / "tests/fixtures/before_the_house"])
+    contract = Contract(catalogue)
+    shown = contract.answer("runs")
+    assert shown["problems"] == []
+    assert len(shown["runs"]) == len(catalogue.runs) >= 8
+    for run in shown["runs"]:
+        contract.json(f"run/{run['id']}")
+        assert contract.answer(f"compare/{run['id']}")["problem"] is None
+        for result in run["results"]:
+            place = f"{run['id']}/{result['key']}"
+            columns = contract.answer(f"columns/{place}")
+            texts = contract.answer(f"texts/{place}/0")
+            assert columns["problem"] is None
+            assert len(texts["doc"]) > 0
+            sample = contract.answer(f"samples/{place}/0")[0]
+            assert sample["prompts"] or run["kind"] == "judge"
+            assert sample["choices"] or sample["replies"]
 
 
 def test_missing_docs_are_listed(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from lm_eval.viewer import export as exports
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract
 from lm_eval.viewer.export import export
+from tests.support.paths import ROOT
 from tests.support.viewed_runs import HOSTILE, four_formats, hostile
 
 
@@ -124,6 +125,13 @@ def test_hostile_text_cannot_end_the_page(tmp_path: Path) -> None:
     data = block(page, "lm-eval-data")
     texts = "".join(json.dumps(unpacked(text), ensure_ascii=False) for text in data.values())
     assert json.dumps(HOSTILE[0], ensure_ascii=False)[1:-1] in texts
+
+
+def test_judged_runs_are_exported_too(tmp_path: Path) -> None:
+    judged = ROOT / "tests/fixtures/before_the_house/judged"
+    page = export(Catalogue([judged]), tmp_path / "one.html").path.read_text("utf-8")
+    found = [text for at, text in block(page, "lm-eval-data").items() if at.startswith("judge/")]
+    assert [len(unpacked(text)["units"]) for text in found] == [3, 3, 3]
 
 
 def test_samples_that_are_gone_are_noted(tmp_path: Path) -> None:

@@ -163,6 +163,16 @@ def test_a_question(doc: Any, question: str) -> None:
     assert question_of(replied("B", doc=doc)) == question
 
 
+def test_the_log_likelihood_of_a_whole_text() -> None:
+    sample = replied("x", arguments={"gen_args_0": {"arg_0": "Which?"}}, target="Which?")
+    sample |= {"resps": [["-20.5"]], "filtered_resps": ["-20.5"]}
+    shown = whole_sample(sample)
+    assert [one["logprob"] for one in shown["choices"]] == [-20.5]
+    assert shown["replies"] == []
+    row = text_row(sample)
+    assert (row["a"], row["r"], row["g"]) == ("", "", "")
+
+
 def test_a_row_is_short_whatever_the_sample_is() -> None:
     row = text_row(replied("word " * 100_000, doc={"question": "w" * 10_000}))
     assert len(row["q"]) <= WORDS
