@@ -61,7 +61,6 @@ LINKED = {
 SKIPS = {
     "README.md": [
         "installs packages",
-        "needs the weights, takes minutes",
         "installs packages",
         "needs a network",
     ],
