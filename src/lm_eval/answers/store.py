@@ -1,8 +1,10 @@
 """Answers on disk: one SQLite file, to which an answer is written before it is used.
 
 In: a request's key and the model's answer. Out: the same answer, after a crash too: SQLite itself
-repairs the file of a run that was killed. A file that lost a part is an error that says so, and a file
-that is something else is never touched.
+repairs the file of a run that was killed. Shared stores are ordered by key. Keys are random, so that
+each answer would touch a page of its own; the store of one run appends answers instead, and finds them
+through a temporary index where one is looked up at all. A file that lost a part is an error that says
+so, and a file that is something else is never touched.
 """
 
 from __future__ import annotations
@@ -45,6 +47,12 @@ _THOUGHT = (
     "CREATE TABLE IF NOT EXISTS thought (process TEXT, task TEXT, tokens INTEGER, "
     "PRIMARY KEY (process, task)) WITHOUT ROWID"
 )
+_JOURNAL = (
+    "CREATE TABLE IF NOT EXISTS journal (key BLOB NOT NULL, answer TEXT NOT NULL, "
+    "checksum INTEGER NOT NULL)"
+)
+_PLACES = "CREATE TEMP TABLE places (key BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID"
+_FIND_PLACES = "INSERT OR REPLACE INTO places SELECT key, rowid FROM journal WHERE rowid > ? ORDER BY key, rowid"
 _KEPT_COUNTS = 6
 """Counts that the table ``usage`` has columns for: all but the last, which has a table of its own."""
 _SIDE_FILES = ("-wal", "-shm", "-journal")
@@ -83,6 +91,8 @@ class AnswerStore:
         self._secrets = known_secrets()
         self._alone = alone
         self._added: dict[bytes, str] = {}
+        self._placed = 0  # how many of the appended answers are in the index
+        self._has_places = False
         try:
             self._db = self._opened()
         except DamagedStoreError as error:
@@ -94,7 +104,11 @@ class AnswerStore:
         """The answer that is kept under this key; None where there is none."""
         if key in self._added:
             return decode(self._added[key])
-        for answer, number in self._rows(_SELECT, (key,)):
+        self._find_places()
+        for answer, number in (
+            *(self._rows(_SELECT_APPENDED, (key,)) if self._alone else ()),
+            *self._rows(_SELECT, (key,)),
+        ):
             if number == checksum(key, answer):
                 return decode(answer)
         return None
@@ -102,12 +116,26 @@ class AnswerStore:
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys under which something is kept."""
         known = {key for key in keys if key in self._added}
+        self._find_places()
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             some = keys[start : start + _KEYS_AT_ONCE]
             marks = ",".join("?" * len(some))
-            rows = self._rows(f"SELECT key FROM answers WHERE key IN ({marks})", some)
-            known.update(row[0] for row in rows)
+            for table in self._tables:
+                rows = self._rows(f"SELECT key FROM {table} WHERE key IN ({marks})", some)
+                known.update(row[0] for row in rows)
         return known
+
+    @property
+    def _tables(self) -> tuple[str, ...]:
+        """Tables that have the keys of answers, each once."""
+        return ("places", "answers") if self._alone else ("answers",)
+
+    def _find_places(self) -> None:
+        """Put the answers that were appended into the index."""
+        if self._alone and not self._has_places:
+            self._rows(_FIND_PLACES, (self._placed,))
+            self._placed = sum(int(row[0]) for row in self._rows(_LAST_PLACE))
+            self._has_places = True
 
     def put(
         self, key: bytes, answer: Answer, task: str | None = None, usage: Usage | None = None
@@ -150,17 +178,22 @@ class AnswerStore:
             for task, costs in (usage or {}).items()
             if costs.tokens_thought
         ]
-        rows = {_INSERT: answers, _COUNT: counts, _COUNT_THOUGHT: thought}
+        insert = _APPEND if self._alone else _INSERT
+        rows = {insert: answers, _COUNT: counts, _COUNT_THOUGHT: thought}
         if answers or counts:
+            self._has_places = self._has_places and not answers
             self._write({statement: values for statement, values in rows.items() if values})
             self._added.clear()
 
     def __len__(self) -> int:
-        return sum(int(row[0]) for row in self._rows("SELECT count(*) FROM answers"))
+        self._find_places()
+        keys = " UNION ".join(f"SELECT key FROM {table}" for table in self._tables)
+        return sum(int(row[0]) for row in self._rows(f"SELECT count(*) FROM ({keys})"))
 
     @property
     def is_empty(self) -> bool:
-        return not self._rows("SELECT 1 FROM answers LIMIT 1")
+        tables = ("journal", "answers") if self._alone else ("answers",)
+        return not any(self._rows(f"SELECT 1 FROM {table} LIMIT 1") for table in tables)
 
     # -- beside the answers ------------------------------------------------------------------
 
@@ -240,8 +273,12 @@ class AnswerStore:
                     db.execute(statement)
                 _stamp(db)
             self._check_version(db)
-            db.execute(_THOUGHT)  # stores of older releases lack it
+            db.execute(_THOUGHT)  # stores of older releases lack these
+            db.execute(_JOURNAL)
             db.execute("COMMIT")
+            if self._alone:
+                db.execute(_PLACES)
+                self._placed, self._has_places = 0, False
         except BaseException:
             db.close()
             raise
@@ -308,6 +345,11 @@ class AnswerStore:
         return StoreError(f"Answers cannot be kept in {self.path}: {reason}. {advice}")
 
 
+_SELECT_APPENDED = (
+    "SELECT answer, checksum FROM journal WHERE rowid = (SELECT place FROM places WHERE key = ?)"
+)
+_LAST_PLACE = "SELECT ifnull(max(rowid), 0) FROM journal"
+_APPEND = "INSERT INTO journal VALUES (?, ?, ?)"
 _SELECT = "SELECT answer, checksum FROM answers WHERE key = ?"
 _INSERT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)"
 _COUNT = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)"

@@ -45,6 +45,12 @@ def exact_match(
     Punctuation and numbers are the ASCII ones. A prediction that is a list counts by its parts.
     """
 
+    if not (regexes_to_ignore or ignore_case or ignore_punctuation or ignore_numbers):
+        texts = [*predictions, *references]
+        if len(predictions) == 1 == len(references) and all(type(text) is str for text in texts):
+            is_same = texts[0].rstrip("\0") == texts[1].rstrip("\0")
+            return {"exact_match": float(is_same)}
+
     def plain(values: Sequence[Any]) -> list[Any]:
         values = _alike(list(values))
         for pattern in regexes_to_ignore or ():

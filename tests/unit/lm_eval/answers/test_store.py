@@ -377,3 +377,57 @@ def test_a_store_is_private_to_its_user(tmp_path: Path) -> None:
     store.close()
     assert modes
     assert set(modes.values()) == {0o600}
+
+
+# The store of one run
+
+
+def test_appended_answers_are_found_now_and_by_the_next_process(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    keys = [bytes([number]) * 16 for number in range(50)]
+    first = AnswerStore(path, alone=True)
+    assert first.is_empty
+    for place, key in enumerate(keys[:40]):
+        first.put(key, Reply(f"old {place}"))
+        assert first.get(key) == f"old {place}"
+        assert len(first) == place + 1
+    first.put(keys[7], Reply("new"))  # asked again: the last counts
+    assert first.known(keys) == set(keys[:40])
+    first.close()
+    second = AnswerStore(path, alone=True)
+    assert (len(second), second.is_empty) == (40, False)
+    assert second.get(keys[7]) == "new"
+    assert second.get(keys[45]) is None
+    second.put(keys[45], Reply("later"))
+    assert second.get(keys[45]) == "later"
+    assert second.known(keys) == {*keys[:40], keys[45]}
+    second.close()
+
+
+def test_a_run_goes_on_with_answers_that_an_older_release_kept_by_key(tmp_path: Path) -> None:
+    """Older releases have one table, which shared stores still use."""
+    path = tmp_path / "s.db"
+    old = AnswerStore(path)
+    for number in range(3):
+        old.put(bytes([number]) * 16, Reply(f"answer {number}"))
+    old._db.execute("DROP TABLE journal")
+    old._db.execute("DROP TABLE thought")
+    old.close()
+    again = AnswerStore(path, alone=True)
+    again.put(bytes([1]) * 16, Reply("asked again"))
+    again.put(bytes([9]) * 16, Reply("new"))
+    assert len(again) == 4
+    assert [again.get(bytes([number]) * 16) for number in (0, 1, 2, 9)] == [
+        *("answer 0", "asked again", "answer 2", "new"),
+    ]
+    again.close()
+
+
+def test_reasoning_tokens_of_earlier_processes_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "s.db"
+    first = AnswerStore(path, alone=True)
+    first.put(b"k" * 16, Reply("x"), "t", Usage(requests=2, tokens_out=9, tokens_thought=4))
+    first.close()
+    second = AnswerStore(path, alone=True)
+    assert second.earlier_usage() == {"t": Usage(requests=2, tokens_out=9, tokens_thought=4)}
+    second.close()
