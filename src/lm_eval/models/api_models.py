@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.addresses.finder import attributes_of
-from lm_eval.errors import LmEvalWarning, ModelError, RequestError, UsageError
+from lm_eval.errors import LmEvalWarning, RequestError, UsageError
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.api import settings
 from lm_eval.models.api.calls import ServerCaller
@@ -21,20 +21,18 @@ from lm_eval.models.api.enforcing import Dialect
 from lm_eval.models.api.generation import estimated_for_server
 from lm_eval.models.api.probe import probe
 from lm_eval.models.api.replies import NextTokens, tokens_used
-from lm_eval.models.api.scoring import Ability, SpanGroup
+from lm_eval.models.api.scoring import Ability
 from lm_eval.models.api.sending import decoded, encoded
 from lm_eval.models.api.servers import ServerCheck
 from lm_eval.models.api.tokens import ServerFacts
-from lm_eval.models.base import LM, Capabilities, EncodedPair, ExtensibleLM, TemplateLM, peek
+from lm_eval.models.base import LM, Capabilities, EncodedPair, ExtensibleLM, peek
 from lm_eval.models.overrides import overridden
 from lm_eval.requests import (
     Answered,
-    FailedRequest,
     LoglikelihoodRequest,
     Request,
     RollingRequest,
 )
-from lm_eval.requests.build import with_text
 from lm_eval.requests.values import Estimated, Usage
 
 if TYPE_CHECKING:
@@ -46,7 +44,6 @@ _SCORING = {
     RollingRequest.kind: ("_loglikelihood_tokens",),
 }
 """Kind of request → methods that a subclass of the harness may have for it, which are then called."""
-_NOT_CALLED = ("get_batched_requests", "batch_loglikelihood_requests")
 BACKENDS = ("huggingface", "tiktoken", "remote", "auto", None)
 
 
@@ -173,7 +170,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         self._ability: Ability | None = None
         self._notes: dict[str, str] = {}
         self._servers: ServerCheck | None = None
-        self._check_methods()
+        self._calls.check_methods()
         if self.is_chat and self.batch_size > 1:
             raise UsageError(
                 f"{who}: a chat endpoint takes one conversation a request, so batch_size must be 1, "
@@ -188,24 +185,6 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
                 "`--model_args model=NAME,…`."
             )
         return str(name)
-
-    def _check_methods(self) -> None:
-        if names := [name for name in _NOT_CALLED if hasattr(self, name)]:
-            raise ModelError(
-                f"{type(self).__name__} defines {names[0]}, which nothing calls here: several "
-                "requests are under way at a time for every model. Override amodel_call or "
-                "model_call, which send one, or _loglikelihood_tokens."
-            )
-        if self._other_addresses and self._calls.is_overridden:
-            raise ModelError(
-                f"{type(self).__name__} sends its requests itself, so that base_url can be one address "
-                f"only, not {len(self.addresses)}."
-            )
-        if not (self._calls.is_overridden or self.brings("_create_payload")):
-            raise ModelError(
-                f"{type(self).__name__} has no _create_payload, which says what a request holds. "
-                "Define it, or subclass LocalCompletionsAPI, which speaks OpenAI's protocol."
-            )
 
     def brings(self, name: str) -> bool:
         """Whether a subclass has its own method of this name."""
@@ -429,28 +408,13 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         self._compare_servers(first.task)
         if isinstance(first, LoglikelihoodRequest | RollingRequest):
             if overridden(self, _SCORING[first.kind]):
-                yield from self._scored_by_methods(first.kind, list(requests))
+                yield from self._calls.scores_by_methods(first.kind, list(requests))
                 return
             self._probe(first.task)
             score = self._calls.scores if first.kind == "loglikelihood" else self._calls.texts
             yield from score(requests)  # type: ignore[arg-type]
         else:
             yield from self._calls.replies(requests)
-
-    def _scored_by_methods(
-        self, kind: str, requests: list[Any]
-    ) -> Iterator[tuple[int, tuple[float, bool] | float]]:
-        """Scores by the methods of a subclass, called in the order of the harness."""
-        if kind == LoglikelihoodRequest.kind:
-            yield from enumerate(TemplateLM.loglikelihood(self, with_text(requests, self.render)))
-            return
-        for place, group in enumerate(self.planner.windows(requests)):
-            windows: Any = [
-                (None, span.tokens[: span.ctxlen], span.tokens[span.ctxlen :])
-                for span in group.spans
-            ]
-            scores = self._loglikelihood_tokens(windows, disable_tqdm=True)
-            yield place, sum((score[0] for score in scores), 0.0)
 
     @property
     def ability(self) -> Ability:
@@ -477,13 +441,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         self._compare_servers("")
         self._probe("")
         spans = [self.planner.span(place, *pair[1:]) for place, pair in enumerate(requests)]
-        scores: dict[int, Any] = {}
-        for part in self._calls.scored([SpanGroup("", (span,)) for span in spans]):
-            scores.update(part)
-        failed = next((s for s in scores.values() if isinstance(s, FailedRequest)), None)
-        if failed is not None:
-            raise failed.error
-        return [scores[place] for place in range(len(requests))]
+        return self._calls.scores_of(spans)
 
 
 __all__ = ["TemplateAPI"]

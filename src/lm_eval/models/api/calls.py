@@ -17,13 +17,16 @@ from lm_eval.models.api.generation import GenerationJob, GenerationJobs
 from lm_eval.models.api.replies import NextTokens, UnfitReply, choices_of, finish_of, shown
 from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, PromptSpan, Score, SpanGroup, packed
 from lm_eval.models.api.sending import Sender
+from lm_eval.models.base import TemplateLM
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.models.sampling import cut_at_stop
 from lm_eval.requests import Answered, FailedRequest, LoglikelihoodRequest, Reply, RollingRequest
 from lm_eval.requests import Score as CountedScore
+from lm_eval.requests.build import with_text
 
 T = TypeVar("T")
 S = TypeVar("S")
+_NOT_CALLED = ("get_batched_requests", "batch_loglikelihood_requests")
 _PARSING_ERRORS = (
     LmEvalError,
     LookupError,
@@ -37,6 +40,27 @@ _PARSING_ERRORS = (
 class ServerCaller(Sender):
     """Answers the requests to one model."""
 
+    def check_methods(self) -> None:
+        """Refuse a subclass whose methods cannot be called as it expects."""
+        model: Any = self._model
+        who = type(model).__name__
+        if names := [name for name in _NOT_CALLED if hasattr(model, name)]:
+            raise ModelError(
+                f"{who} defines {names[0]}, which nothing calls here: several requests are under way at "
+                "a time for every model. Override amodel_call or model_call, which send one, or "
+                "_loglikelihood_tokens."
+            )
+        if len(model.addresses) > 1 and self.is_overridden:
+            raise ModelError(
+                f"{who} sends its requests itself, so that base_url can be one address only, not "
+                f"{len(model.addresses)}."
+            )
+        if not (self.is_overridden or model.brings("_create_payload")):
+            raise ModelError(
+                f"{who} has no _create_payload, which says what a request holds. Define it, or subclass "
+                "LocalCompletionsAPI, which speaks OpenAI's protocol."
+            )
+
     # -- streams ---------------------------------------------------------------------------------
 
     def replies(self, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
@@ -46,6 +70,32 @@ class ServerCaller(Sender):
                 yield from zip(job.places, replies, strict=True)
             else:
                 yield from self._failed(job.task, job.places, replies)
+
+    def scores_by_methods(
+        self, kind: str, requests: list[Any]
+    ) -> Iterator[tuple[int, tuple[float, bool] | float]]:
+        """Scores by the methods of a subclass, called in the order of the harness."""
+        model: Any = self._model
+        if kind == LoglikelihoodRequest.kind:
+            yield from enumerate(TemplateLM.loglikelihood(model, with_text(requests, model.render)))
+            return
+        for place, group in enumerate(model.planner.windows(requests)):
+            windows = [
+                (None, span.tokens[: span.ctxlen], span.tokens[span.ctxlen :])
+                for span in group.spans
+            ]
+            scores = model._loglikelihood_tokens(windows, disable_tqdm=True)
+            yield place, sum((score[0] for score in scores), 0.0)
+
+    def scores_of(self, spans: Sequence[PromptSpan]) -> list[Any]:
+        """The score of each span, in order; what went wrong with one is raised."""
+        scores: dict[int, Any] = {}
+        for part in self.scored([SpanGroup("", (span,)) for span in spans]):
+            scores.update(part)
+        for score in scores.values():
+            if isinstance(score, FailedRequest):
+                raise score.error
+        return [scores[place] for place in range(len(spans))]
 
     def scores(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[tuple[int, Answered]]:
         for scores in self.scored(self._model.planner.groups(requests, self._model.render)):
