@@ -22,31 +22,25 @@ _UNNAMED = "(unnamed)"
 
 
 def summary_table(runs: Sequence[RunScores], measures: Sequence[str] = MEASURES) -> FittingTable:
-    """A line for each run and measure: mean, interval, bounds over missing labels, coverage."""
+    """A line for each run: measures as columns, bounds over missing labels, coverage.
+
+    ``Worst–best`` is about the first measure, ``Labelled`` about all nuggets. In a narrow terminal the
+    last measures become lines below the table.
+    """
+    named = [known_measure(name) for name in measures]
     columns = (
         Column("name", "Run", wraps=True, stays=True),
-        Column("measure", "Measure", stays=True),
-        Column("score", "Score", is_number=True, stays=True),
-        Column("interval", "95 % interval", is_number=True, stays=True),
+        *(
+            Column(measure, visible(measure.removesuffix("_score")), is_number=True, stays=True)
+            for measure in named
+        ),
         Column("bounds", "Worst–best", is_number=True),
         Column("coverage", "Labelled", is_number=True, stays=True),
         Column("n", "Topics", is_number=True, stays=True),
         Column("note", "Note", wraps=True),
     )
-    sections = [
-        _with_notes_once([_run_line(run, known_measure(name)) for name in measures]) for run in runs
-    ]
-    return FittingTable(columns, sections, ("note",))
-
-
-def _with_notes_once(lines: Sequence[Cells]) -> list[Cells]:
-    """The rows of one run, with each note on the first measure that it belongs to only."""
-    said: set[str] = set()
-    shown = []
-    for line in lines:
-        shown.append(line.replace(note="") if line.note in said else line)
-        said.add(line.note)
-    return shown
+    movable = ("note", *reversed(named[1:]))
+    return FittingTable(columns, [[_run_line(run, named) for run in runs]], movable)
 
 
 def topic_table(
@@ -166,19 +160,31 @@ def confusion_table(agreed: Agreement) -> FittingTable:
     return FittingTable(columns, [lines])
 
 
-def _run_line(run: RunScores, measure: str) -> Cells:
-    scored = run.means[measure]
-    has_missing = scored.labelled < scored.total
-    notes = [scored.mean.reason, *(f"{n} × {reason}" for reason, n in scored.undefined.items())]
+def _run_line(run: RunScores, measures: Sequence[str]) -> Cells:
+    first = run.means[measures[0]]
+    means = [run.means[measure] for measure in measures]
+    whole = max(means, key=lambda scored: scored.total)  # of all nuggets, not the vital ones alone
+    notes = [
+        note
+        for scored in means
+        for note in (
+            scored.mean.reason,
+            *(f"{n} × {reason}" for reason, n in scored.undefined.items()),
+        )
+        if note
+    ]
     return Cells(
         name=_name(run.run_id),
-        measure=measure,
-        score=number(scored.mean.value),
-        interval=interval(scored.mean.estimate),
-        bounds=bounds(scored.low, scored.high) if has_missing else "",
-        coverage=percent(scored.labelled, scored.total),
-        n=str(scored.num_topics),
-        note="; ".join(note for note in notes if note),
+        **{
+            measure: with_interval(scored.mean.estimate)
+            if scored.mean.estimate is not None
+            else number(scored.mean.value)
+            for measure, scored in zip(measures, means, strict=True)
+        },
+        bounds=bounds(first.low, first.high) if first.labelled < first.total else "",
+        coverage=percent(whole.labelled, whole.total),
+        n=str(whole.num_topics),
+        note="; ".join(dict.fromkeys(notes)),
     )
 
 
