@@ -22,7 +22,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[2]
 PEER, PREVIEW = "0.4.13", "0.5.0.dev1"
 FOR_PREVIEW = ("preview_formats",)
-PROGRAMS = ("own_forward", "quantiser", "trainer", "read_results", "own_task", "summary")
+PROGRAMS = ("own_forward", "quantiser", "trainer", "read_results", "own_task", "summary", "by_hand")
 
 
 def main(wanted: list[str]) -> None:

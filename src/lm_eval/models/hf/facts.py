@@ -20,6 +20,8 @@ from lm_eval.models.hf.loading import LoadedModel
 from lm_eval.models.hf.sources import digest_of, source_of_tokenizer, weights_digest
 from lm_eval.models.overrides import class_path, is_ours
 
+_SPECIAL = ("bos", "eos", "pad")
+
 
 class HFFacts(HFMethods, ABC):
     """Identity, description and warnings of ``HFLM``."""
@@ -60,6 +62,11 @@ class HFFacts(HFMethods, ABC):
         if self.loaded is not None and self.tokenizer is self.loaded.tokenizer:
             return self.loaded.tokenizer_source.name
         return str(getattr(self.tokenizer, "name_or_path", "") or type(self.tokenizer).__name__)
+
+    def _special_token(self, name: str) -> list[str | None]:
+        """The text and the number of one of the tokenizer's special tokens, as the harness has them."""
+        text = getattr(self.tokenizer, f"{name}_token", None)
+        return [text, str(getattr(self.tokenizer, f"{name}_token_id", None))]
 
     @property
     def warnings(self) -> list[str]:
@@ -138,6 +145,7 @@ class HFFacts(HFMethods, ABC):
         facts = dict(self._known_facts or self.identity())
         template = facts.pop("chat_template")
         engine = self.engine
+        size = sum(weight.numel() for weight in getattr(self.model, "parameters", list)())
         if engine is not None:
             facts |= engine.tokens_counted
         return facts | {
@@ -145,7 +153,11 @@ class HFFacts(HFMethods, ABC):
             **({} if is_ours(type(self)) else {"subclass": class_path(type(self))}),
             "revision": self.loaded and self.loaded.source.revision,
             "tokenizer_name": self.tokenizer_name,
-            "n_params": sum(weight.numel() for weight in getattr(self.model, "parameters", list)()),
+            "n_params": size,
+            "num_parameters": size,  # the harness's name of it
+            "sha": (self.loaded and self.loaded.source.commit) or "",
+            **{f"tokenizer_{name}_token": self._special_token(name) for name in _SPECIAL},
+            "eot_token_id": getattr(self.tokenizer, "eos_token_id", None),
             "device": str(self.device),
             "batch_rows": engine and engine.scoring.rows,
             "batch_tokens": engine and engine.scoring.tokens,
