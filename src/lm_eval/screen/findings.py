@@ -1,15 +1,20 @@
 """What the differences between formats mean, one line for each finding.
 
-In: a ``Comparison``. Out: ``Finding``s: whether the format matters, and which differences are real,
-confounded by replies without an answer, or inconclusive; and these as lines on a console.
+In: the ``Outcome`` of a run, whose formats are compared. Out: ``Finding``s: whether the format matters,
+and which differences are real, confounded by replies without an answer, or inconclusive; and these as
+lines on a console.
 """
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
+from lm_eval.errors import LmEvalError, LmEvalWarning, MissingExtraError
 from lm_eval.lab.compare.values import (
     ALPHA,
     CONFOUNDED,
@@ -22,12 +27,84 @@ from lm_eval.lab.compare.values import (
 )
 from lm_eval.lab.compare.verdicts import fewest_units
 from lm_eval.lab.show.phrases import round_up
+from lm_eval.reports.items import ItemColumns
+from lm_eval.run.plan import Outcome
 from lm_eval.screen.scores import short, short_interval
+from lm_eval.stats.numeric import LAB_PACKAGES, require
 from lm_eval.text.numbers import counted, joined, percent
 from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
+
+    from lm_eval.lab.compare.values import ComparisonReport
+
+
+# The comparison of a run's formats. Results are there and written by then, so nothing here makes a run
+# fail: what cannot be compared is said in one line.
+
+
+def comparison_of(outcome: Outcome) -> tuple[Comparison, ...]:
+    """The comparison of the run's formats, task by task; a warning where that cannot be done."""
+    if not _several(outcome):
+        return ()
+    try:
+        return compared_formats(outcome).blocks
+    except MissingExtraError as error:
+        _warn_uncompared(
+            f"The formats were not compared. {error.what} Install it: {error.install}.", outcome
+        )
+    except LmEvalError as error:
+        _warn_uncompared(f"The formats were not compared: {error}", outcome)
+    except Exception as error:  # a defect here must not cost anybody a run
+        _warn_uncompared(
+            f"The formats were not compared ({type(error).__name__}: {error}).", outcome
+        )
+    return ()
+
+
+def compared_formats(outcome: Outcome) -> ComparisonReport:
+    """The comparison of every task of the run that was asked under several formats."""
+    require(*LAB_PACKAGES)
+    from lm_eval.lab.compare.statistics import compare
+    from lm_eval.lab.stored.measurement import measurement, with_items
+    from lm_eval.lab.stored.select import comparable, groups_in
+
+    results = outcome.as_dict()
+    known = [] if outcome.items is None else outcome.items.columns()
+    columns = {(one.name, one.filter): one for one in known}
+
+    def items(name: str, filter_name: str) -> ItemColumns:
+        return columns[name, filter_name]
+
+    model = str(results["model_name"])
+    measurements, notes = with_items(
+        partial(measurement, results, items, name, "", model) for name in _several(outcome)
+    )
+    groups = comparable(list(groups_in(results, measurements)))
+    if outcome.path is not None:  # `lm-eval compare` has the tasks of a group one by one
+        inside = {task for group in groups for task in group.members}
+        measurements = [one for one in measurements if one.task not in inside]
+    compared = compare([*groups, *measurements])
+    return replace(compared, notes=(*notes, *compared.notes))
+
+
+def _several(outcome: Outcome) -> list[str]:
+    """The results of tasks that were asked under more than one format."""
+    tasks = {result.name: result.task for result in outcome.results}
+    counts = Counter(tasks.values())
+    return [name for name, task in tasks.items() if counts[task] > 1]
+
+
+def _warn_uncompared(text: str, outcome: Outcome) -> None:
+    where = str(outcome.path or "DIR")
+    after = "" if outcome.path else ", after a run with --output_path DIR"
+    warnings.warn(
+        f"{text} To compare them later{after}: `lm-eval compare {where}`.",
+        LmEvalWarning,
+        stacklevel=3,
+    )
+
 
 LABELS = {REAL: "Real", CONFOUNDED: "Confounded", INCONCLUSIVE: "Inconclusive"}
 MOST_PAIRS = 4

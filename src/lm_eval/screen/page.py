@@ -74,7 +74,7 @@ def _comparisons(outcome: Outcome) -> Sequence[Comparison]:
     """The formats of each task that has several, compared."""
     if len({result.name for result in outcome.results}) == len({r.task for r in outcome.results}):
         return ()
-    from lm_eval.lab.compare.ending import comparison_of
+    from lm_eval.screen.findings import comparison_of
 
     return comparison_of(outcome)
 
