@@ -52,7 +52,10 @@ _JOURNAL = (
     "checksum INTEGER NOT NULL)"
 )
 _PLACES = "CREATE TEMP TABLE places (key BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID"
-_FIND_PLACES = "INSERT OR REPLACE INTO places SELECT key, rowid FROM journal WHERE rowid > ? ORDER BY key, rowid"
+_FIND_PLACES = (
+    "INSERT OR REPLACE INTO places SELECT key, rowid FROM journal "  # the last of equal keys counts
+    "WHERE rowid > ? ORDER BY key, rowid"
+)
 _KEPT_COUNTS = 6
 """Counts that the table ``usage`` has columns for: all but the last, which has a table of its own."""
 _SIDE_FILES = ("-wal", "-shm", "-journal")

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lm_eval.answers import keys
 from lm_eval.answers.keys import RequestKeys
 from lm_eval.formats.assemble import Chat, Message, Prompt
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest
@@ -78,3 +79,13 @@ def test_media_without_a_stable_form_are_not_kept() -> None:
         replace(GENERATE, media={"visual": [Picture()]})
     )
     assert key(replace(GENERATE, media={"visual": [object()]})) is None
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [(), ("a",), ("Grüße\n", 'say "no"', "\u2028 \ud800 \U0001f600\x00"), ("", "\\", "</s>")],
+)
+def test_a_chat_is_hashed_as_its_canonical_json(texts: tuple[str, ...]) -> None:
+    roles: Any = ("system", "user", "assistant")
+    chat = Chat(tuple(Message(roles[n % 3], text) for n, text in enumerate(texts)))
+    assert keys._chat_bytes(chat) == keys.canonical(chat.as_dicts()).encode()
