@@ -25,7 +25,7 @@ def ours(case: dict[str, Any], shots: int) -> list[list[Any]]:
     rows, kept = case["rows"], case.get("examples", 2)
     config = TaskConfig(
         task="convention",
-        custom_dataset=lambda: {"train": rows[:kept], "test": rows[kept:]},
+        custom_dataset=lambda: {"train": rows[:kept] * 5, "test": rows[kept:]},
         test_split="test",
         fewshot_split="train",
         **{"fewshot_config": {"sampler": "first_n"}, **case["fields"]},

@@ -97,6 +97,8 @@ def test_metadata_say_what_lists_show(file: IndexedFile) -> None:
     for key in needed:
         assert metadata.get(key) is not None, key
     assert len(str(metadata["summary"])) <= 110
+    if file.kind != "group":
+        assert ": " in str(metadata["convention"]), "say whose convention it is"
 
 
 def test_names_are_those_of_files_or_said() -> None:
