@@ -213,3 +213,14 @@ def test_names_and_texts_never_reach_the_terminal_raw(nasty: Path, words: tuple[
     assert done.out + done.err
     raw = [line for line in (done.out + done.err).split("\n") if UNSAFE.search(line)]
     assert raw == []
+
+
+def test_an_option_that_is_cut_short_is_the_one_that_begins_so(folder: Path) -> None:
+    run = ("--model", "dummy", "--include", ".")
+    done = lm_eval(folder, "run", "--task", "even_a", "--output=out", *run)
+    assert done.code == 0, done.err
+    assert [*folder.glob("out/**/results_*.json")]
+    for wrong in ("--outputs", "--o", "--max_"):  # not a beginning, too short, several
+        done = lm_eval(folder, "run", "--tasks", "even_a", wrong, "1", *run)
+        assert done.code == 1
+        assert f"has no option '{wrong}'" in done.err

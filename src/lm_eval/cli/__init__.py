@@ -34,6 +34,7 @@ from lm_eval.cli.program import (
     parsed,
     run_program,
     whole,
+    whole_names,
 )
 from lm_eval.errors import UsageError, did_you_mean, listing
 
@@ -100,6 +101,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             f"{listing(COMMANDS)}. To run a task: `lm-eval run --tasks NAME`."
         )
     parser = build_parser(words[0] if words[0] in COMMANDS else None)
+    if words[0] == "run":
+        words = whole_names(parser, words)
     args = parsed(parser, words)
     check_repeated(parser, args.command, words)
     path = getattr(args, "config", None)

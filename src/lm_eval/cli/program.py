@@ -19,6 +19,9 @@ from typing import Any, NoReturn
 from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, did_you_mean, few_names, listing
 from lm_eval.text.terminal import LOG_LEVELS, bystander_note, never_fail_on_encoding, visible
 
+_SHORTEST_CUT = len("--task")
+"""An option may be cut short down to this length."""
+
 
 class Parser(argparse.ArgumentParser):
     """A parser whose errors are messages like all others, without a screen of usage."""
@@ -100,6 +103,27 @@ def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Na
             f"Options: {few_names(name, options)}. See {command[:-1]} -h`."
         )
     return args
+
+
+def whole_names(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
+    """The words of a command; an option that is cut short is written out where only one begins so.
+
+    EleutherAI's command takes ``--output`` for ``--output_path``, and scripts rely on it.
+    """
+    options = [
+        name
+        for action in _actions(parser, words[0])
+        for name in action.option_strings
+        if name.startswith("--")
+    ]
+    whole = list(words)
+    for place, word in enumerate(words):
+        name, mark, value = word.partition("=")
+        if len(name) >= _SHORTEST_CUT and name.startswith("--") and name not in options:
+            meant = [option for option in options if option.startswith(name)]
+            if len(meant) == 1:
+                whole[place] = f"{meant[0]}{mark}{value}"
+    return whole
 
 
 def check_repeated(parser: argparse.ArgumentParser, command: str, words: Sequence[str]) -> None:
