@@ -19,6 +19,7 @@ from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class, opened_model, plain_arguments
 from lm_eval.reports.samples import Show
 from lm_eval.run.files import (
+    hand_in_batches,
     opened_writer,
     request_keys,
     run_info,
@@ -107,6 +108,7 @@ def execute(
             store = stack.enter_context(
                 run_store(run, prepared, options, model, model_args, writer)
             )
+            hand_in_batches(run, prepared, model, store)
             items = run_items(tasks, writer)
             sink = sample_sink(items, writer, on_sample)
             speeds = speed_notes(run, model_args)

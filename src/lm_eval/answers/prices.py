@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any
@@ -49,6 +49,12 @@ class Prices:
             + usage.tokens_out * self.output
         )
         return tokens / 1_000_000 + usage.requests * self.per_request
+
+    @property
+    def in_batches(self) -> Prices:
+        """What is charged for batches: half."""
+        names = (*_PER_MILLION, "per_request")
+        return replace(self, **{name: getattr(self, name) / 2 for name in names})
 
     def as_dict(self) -> dict[str, Any]:
         """The prices as a results file holds them."""

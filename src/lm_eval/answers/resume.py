@@ -114,12 +114,27 @@ class RunStore:
             where = ""
             with suppress(StoreError):
                 number = len(kept.store)
-        if not number:
+        pending = self._pending()
+        if not number and not pending:
             return ""
+        batches = ""
+        if pending:
+            batches = (
+                f" {pending} {'batch is' if pending == 1 else 'batches are'} under way: the same "
+            )
+            batches += "command collects them."
         return (
             f"{number:,}{self._of_total} answers are kept{where}: the same command goes on from "
-            "there."
+            f"there.{batches}"
         )
+
+    def _pending(self) -> int:
+        """Batches that a provider was handed and that are not collected yet."""
+        if self.kept is None or not self.is_own:
+            return 0
+        with suppress(StoreError):
+            return len(self.kept.store.notes())
+        return 0
 
 
 def _tell(error: BaseException, text: str) -> None:

@@ -217,6 +217,17 @@ class AnswerStore:
                 costs[task].tokens_thought = tokens
         return costs
 
+    def notes(self) -> dict[str, str]:
+        """What was noted beside the answers."""
+        return dict(self._rows("SELECT name, value FROM notes"))
+
+    def note(self, name: str, value: str | None) -> None:
+        """Note a text beside the answers, on its way to the disk on return; None: forget it."""
+        if value is None:
+            self._write({"DELETE FROM notes WHERE name = ?": [(name,)]})
+        else:
+            self._write({"INSERT OR REPLACE INTO notes VALUES (?, ?)": [(name, value)]})
+
     # -- the end -----------------------------------------------------------------------------
 
     def close(self) -> None:

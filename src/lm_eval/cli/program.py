@@ -324,6 +324,8 @@ _ASKING = {
     "--output_path -o DIR": "folder for the results",
     "--use_cache -c FILE": "take answers from this file and add new ones to it, across runs; "
     "without it, an interrupted run resumes when the same command is given again",
+    "--batch_api [SECONDS]": "hand requests in as batches of OpenAI or Anthropic, answered within a day "
+    "at half the price, and look every SECONDS (default: 60); a run that died collects its batches",
     "--max_failed N": "how many requests may fail for good, as a number or a share such as 1%%; "
     "their docs are left out of every score (default: 0, the first failure stops the run)",
     **MAX_SKIPPED,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.registry import MODELS
 from lm_eval.reports.samples import write_out
 from lm_eval.requests import PromptOptions, allowed_count, check_limit
-from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, priced
+from lm_eval.run.plan import BATCH_LOOK_S, Outcome, Prepared, Run, RunOptions, priced
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
@@ -247,8 +248,22 @@ def run_of(args: argparse.Namespace) -> Run:
         output_path=args.output_path,
         use_cache=args.use_cache,
         command=args.command_line,
+        batch_api=_batch_seconds(args.batch_api),
     )
     return priced(run, args.prices)
+
+
+def _batch_seconds(value: str | float | None) -> float | None:
+    """How often batches are looked at; None: requests are sent one by one."""
+    if value in (None, "false", False):
+        return None
+    try:
+        seconds = BATCH_LOOK_S if value in ("true", True) else float(str(value))
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < math.inf:
+        raise UsageError(f"--batch_api {value}: give a number of seconds above 0, or none.")
+    return seconds
 
 
 def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> RunOptions:

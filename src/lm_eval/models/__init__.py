@@ -1,8 +1,8 @@
 """Model backends: each answers requests; none knows about tasks or formats.
 
 Read in this order: http, estimating, borders, overrides, sampling, base, chat_template, dummy,
-loading, api, api_models, openai_completions, providers, local, llama_cpp, gguf, hf, huggingface,
-ray, vllm.
+loading, api, batches, api_models, openai_completions, providers, local, llama_cpp, gguf, hf,
+huggingface, ray, vllm.
 """
 
 from lm_eval.addresses.finder import attributes_of

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import LmEvalWarning, RequestError, UsageError
-from lm_eval.formats.grammar import Grammar
 from lm_eval.models.api import settings
 from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.enforcing import Dialect
@@ -36,6 +35,7 @@ from lm_eval.requests import (
 from lm_eval.requests.values import Estimated, Usage
 
 if TYPE_CHECKING:
+    from lm_eval.models.batches.stream import BatchStream
     from lm_eval.models.http.pacing import Meanwhile
     from lm_eval.models.http.transport import Transport
 
@@ -83,6 +83,10 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     """Whether the endpoint takes messages instead of a prompt."""
     enforced_by: tuple[Dialect, ...] = ()
     """The fields of a request with which such servers hold replies to a grammar, tried in order."""
+    batch_protocol = ""
+    """How the provider takes batches, a name in ``batches.protocols``; empty: it does not."""
+    batches: BatchStream | None = None
+    """What answers requests for text instead, where a run hands in batches."""
     key_variable = ""
     """The environment variable that ``api_key`` reads, for messages."""
     _calls: ServerCaller
@@ -351,14 +355,6 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
             enforces=bool(self.enforced_by) and not self._calls.is_overridden,
         )
 
-    def cannot_hold(self, grammar: Grammar) -> str | None:
-        self._calls.header()  # a missing key is found before anything else
-        return super().cannot_hold(grammar) or self._calls.enforcer.cannot_hold(grammar)
-
-    def describe(self) -> dict[str, Any]:
-        facts, held_by = super().describe(), self._calls.enforcer.dialects
-        return {**facts, "enforced_by": held_by} if held_by else facts
-
     @property
     def _scores_text(self) -> bool:
         has_parser = self._calls.is_overridden or self.brings("parse_logprobs")
@@ -414,7 +410,8 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
             score = self._calls.scores if first.kind == "loglikelihood" else self._calls.texts
             yield from score(requests)  # type: ignore[arg-type]
         else:
-            yield from self._calls.replies(requests)
+            source: Any = self._calls if self.batches is None else self.batches
+            yield from source.replies(requests)
 
     @property
     def ability(self) -> Ability:

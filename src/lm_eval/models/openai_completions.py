@@ -48,6 +48,7 @@ class LocalCompletionsAPI(TemplateAPI):
     endpoint = "/v1/completions"
     key_variable = _KEY
     enforced_by = DIALECTS
+    batch_protocol = "openai"
     most_stops: int | None = None
     limit_name = "max_tokens"
 

@@ -23,13 +23,14 @@ from lm_eval.answers.resume import (
     opened_cache,
     opened_run_store,
 )
-from lm_eval.errors import LmEvalWarning
+from lm_eval.errors import LmEvalWarning, UsageError, listing
 from lm_eval.models.base import LM
 from lm_eval.models.loading import plain_arguments
 from lm_eval.reports.items import RunItems
 from lm_eval.reports.results_file import RunInfo
 from lm_eval.reports.samples import written_sample
 from lm_eval.reports.writer import ResultWriter
+from lm_eval.requests import GenerateRequest
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions
 from lm_eval.run.scorers import SampleSink
 from lm_eval.tasks.task import ConfigurableTask
@@ -90,6 +91,38 @@ def run_store(
     folder = None if writer is None else writer.folder
     key = run_key(identity, prepared, options, seeds=run.seeds, parity=run.parity)
     return RunStore(opened_run_store(folder, key, identity), total)
+
+
+def hand_in_batches(run: Run, prepared: Sequence[Prepared], model: LM, store: RunStore) -> None:
+    """Have the model ask through batches of its provider, if the run says so and that can be."""
+    if run.batch_api is None:
+        return
+    name = type(model).__name__
+    scored = [one.task.name for one in prepared if set(one.counts) != {GenerateRequest.kind}]
+    if not getattr(model, "batch_protocol", ""):
+        raise UsageError(
+            f"--batch_api: model backend {name} has no batches. Use openai-chat-completions or "
+            "anthropic-chat, or leave --batch_api out."
+        )
+    if scored:
+        raise UsageError(
+            f"--batch_api: {listing(scored)} scores log-likelihoods, and batches generate text. Ask it "
+            "under a format such as @generate, or leave --batch_api out."
+        )
+    if getattr(model, "batch_size", 1) > 1 or len(getattr(model, "addresses", ())) > 1:
+        raise UsageError(
+            "--batch_api hands in each prompt as a line of its own, to one provider: leave batch_size "
+            "and further addresses in base_url out."
+        )
+    if store.kept is None:
+        raise UsageError(
+            "--batch_api needs a place for the ids of batches, and this run keeps no answers. Give "
+            "--output_path or --use_cache."
+        )
+    from lm_eval.models.batches.stream import use_batches
+
+    kept = store.kept
+    use_batches(model, key_of=kept.keys.of, notes=kept.store, look_s=run.batch_api)
 
 
 def run_key(

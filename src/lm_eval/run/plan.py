@@ -46,6 +46,8 @@ SEEDS: Mapping[str, int | None] = {
 }
 
 
+BATCH_LOOK_S = 60.0
+"""How often batches are looked at, where nobody says."""
 SCORED_TYPES = ("multiple_choice", "loglikelihood")
 """Output types of tasks whose answers are given to the model, which scores them."""
 
@@ -105,6 +107,8 @@ class Run:
     """Whether the tasks were loaded with the differences from EleutherAI's harness undone."""
     prices: Prices | None = None
     """What the model charges, where that is known."""
+    batch_api: float | None = None
+    """Hand requests in as batches of the provider, and look at them this often, in seconds."""
 
     @property
     def model_name(self) -> str:
@@ -245,7 +249,8 @@ def priced(run: Run, path: PathLike | None) -> Run:
         return run
     from lm_eval.answers.prices import read_prices
 
-    return replace(run, prices=read_prices(path).of(run.model_name))
+    prices = read_prices(path).of(run.model_name)
+    return replace(run, prices=prices if run.batch_api is None else prices.in_batches)
 
 
 def seed_all(seeds: Mapping[str, int | None]) -> None:

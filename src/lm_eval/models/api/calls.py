@@ -23,6 +23,7 @@ from lm_eval.models.sampling import cut_at_stop
 from lm_eval.requests import Answered, FailedRequest, LoglikelihoodRequest, Reply, RollingRequest
 from lm_eval.requests import Score as CountedScore
 from lm_eval.requests.build import with_text
+from lm_eval.requests.values import Usage
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -157,8 +158,38 @@ class ServerCaller(Sender):
                 if len(job.messages) > 1 or not self._model.is_refusal(error):
                     raise
                 replies = [Reply("", finish="refused")]
-        mark = self._model.think_end_token
-        return [_cut(_behind_thought(reply, mark), job.stops) for reply in replies]
+        return [self.finished(reply, job) for reply in replies]
+
+    def finished(self, reply: Reply, job: GenerationJob) -> Reply:
+        """The reply without what the model thought, before the first stop string."""
+        return _cut(_behind_thought(reply, self._model.think_end_token), job.stops)
+
+    # -- one job in other hands ------------------------------------------------------------------
+
+    def payload(self, job: GenerationJob) -> dict[str, Any]:
+        """What a request for a job holds, for whoever sends it."""
+        model, gen_kwargs = self._model, job.gen_kwargs()
+        if job.grammar is not None:
+            gen_kwargs = self.enforcer.gen_kwargs(job, job.grammar)
+        payload: dict[str, Any] = model._create_payload(
+            model.create_message(job.messages, True),
+            generate=True,
+            gen_kwargs=gen_kwargs,
+            seed=job.seed,
+            eos=model.eos_string,
+        )
+        return payload
+
+    def read_job(self, job: GenerationJob, outputs: Any) -> Reply:
+        """The reply to a job in what somebody else received; its costs count for the job's task."""
+        if job.grammar is not None:
+            reply = self.enforcer.read(outputs, job.grammar)
+        else:
+            reply = self.finished(self.read_replies(outputs, 1)[0], job)
+        usage = self.usage.setdefault(job.task, Usage())
+        usage.add(self._tokens_used(outputs) or Usage())
+        usage.requests += 1
+        return reply
 
     async def reply(self, prompt: Any, gen_kwargs: Mapping[str, Any]) -> Reply:
         """The reply to one prompt, as it came."""

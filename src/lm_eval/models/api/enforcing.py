@@ -127,30 +127,43 @@ class ServerEnforcer:
     ) -> Reply:
         """The reply to a job's one prompt, held to a grammar; an error where the server let go of it."""
         dialect = dialect or self.dialect(grammar)
+        held: Reply = await self._caller.ask(
+            job.messages,
+            lambda outputs: self.read(outputs, grammar, dialect),
+            generate=True,
+            gen_kwargs=self.gen_kwargs(job, grammar, dialect),
+            seed=job.seed,
+        )
+        return held
+
+    def gen_kwargs(
+        self, job: GenerationJob, grammar: Grammar, dialect: Dialect | None = None
+    ) -> dict[str, Any]:
+        """The arguments of a request whose reply is held to a grammar."""
+        dialect = dialect or self.dialect(grammar)
         assert dialect is not None, "checked before anything is asked"
         gen_kwargs = {**job.gen_kwargs(), **(self._fields(dialect, grammar) or {})}
         if not grammar.is_open or dialect == "response_format":
             gen_kwargs["until"] = []
         if dialect == "response_format":
             gen_kwargs["max_gen_toks"] += _WRAPPING
+        return gen_kwargs
 
-        def read(outputs: Any) -> Reply:
-            reply: Reply = self._caller.read_replies(outputs, 1)[0]
-            text = held_text(dialect, grammar, str(reply))
-            if text is None and _is_cut(dialect, grammar, reply):
-                return reply
-            if text is None:
-                raise BrokenBody(
-                    f"the server did not hold its reply ({dialect}): {str(reply)[:80]!r}",
-                    "Ask without +enforced.",
-                    wait_s=0.0,
-                )
-            return Reply(text, finish=reply.finish, reasoning=reply.reasoning)
-
-        held: Reply = await self._caller.ask(
-            job.messages, read, generate=True, gen_kwargs=gen_kwargs, seed=job.seed
-        )
-        return held
+    def read(self, outputs: Any, grammar: Grammar, dialect: Dialect | None = None) -> Reply:
+        """The reply in what a server sent; an error where it is not one that the grammar allows."""
+        dialect = dialect or self.dialect(grammar)
+        assert dialect is not None, "checked before anything is asked"
+        reply: Reply = self._caller.read_replies(outputs, 1)[0]
+        text = held_text(dialect, grammar, str(reply))
+        if text is None and _is_cut(dialect, grammar, reply):
+            return reply
+        if text is None:
+            raise BrokenBody(
+                f"the server did not hold its reply ({dialect}): {str(reply)[:80]!r}",
+                "Ask without +enforced.",
+                wait_s=0.0,
+            )
+        return Reply(text, finish=reply.finish, reasoning=reply.reasoning)
 
     async def reply(self, job: GenerationJob, grammar: Grammar, free: Any) -> Reply:
         """The reply to a job, in one phase or in two; ``free`` asks for one that nothing holds.

@@ -13,9 +13,10 @@ from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, RequestError
 from lm_eval.formats.assemble import Chat, Context
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.api import settings
+from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.scoring import Planner
-from lm_eval.models.api.sending import Sender
 from lm_eval.models.api.tokenizers import (
     RemoteTokenizer,
     ServerTokenizer,
@@ -62,7 +63,7 @@ class ServerFacts(TemplateLM, ABC):
     timeout: float
     max_retries: int
     tokenizer_files: dict[str, Any]
-    _calls: Sender
+    _calls: ServerCaller
     _notes: dict[str, str]
     _eos_string: str | None
     _given: Mapping[str, Any]
@@ -334,6 +335,10 @@ class ServerFacts(TemplateLM, ABC):
             if is_secret_header(name) and value.rpartition(" ")[2] != key:
                 yield f"{name}: {value}"
 
+    def cannot_hold(self, grammar: Grammar) -> str | None:
+        self._calls.header()  # a missing key is found before anything else
+        return super().cannot_hold(grammar) or self._calls.enforcer.cannot_hold(grammar)
+
     def describe(self) -> dict[str, Any]:
         planner = self.planner
         return {
@@ -345,6 +350,7 @@ class ServerFacts(TemplateLM, ABC):
             "truncated_requests": planner.truncated,
             "truncated_tokens": planner.cut_tokens,
             "empty_continuations": planner.empty,
+            **({"enforced_by": held_by} if (held_by := self._calls.enforcer.dialects) else {}),
             **({"servers": self._server_facts()} if self._other_addresses else {}),
         }
 

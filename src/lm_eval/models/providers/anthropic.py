@@ -31,6 +31,7 @@ class AnthropicChat(NativeChat):
     """
 
     provider = "Anthropic"
+    batch_protocol = "anthropic"
     endpoint = "/v1/messages"
     own_address = "https://api.anthropic.com/v1/messages"
     key_variables = ("ANTHROPIC_API_KEY",)

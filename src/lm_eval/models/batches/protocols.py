@@ -1,0 +1,248 @@
+"""The batch protocols of OpenAI and Anthropic: handing in, looking, and reading what came back.
+
+Each protocol knows its addresses, limits and shapes; none knows what is asked. What happened to a line
+is a ``LineOutcome``: the body of a reply, or an error that may or may not be worth asking again.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from lm_eval.errors import RequestError
+
+_AGAIN = frozenset((408, 409, 425, 429))
+_FOUND_WITHIN_S = 300.0
+"""How much earlier than ours the clock of a server may be."""
+
+
+class Connection(Protocol):
+    """Sends one request to a provider; without a body it is a GET. ``once``: it is not sent again."""
+
+    def __call__(
+        self, path: str, body: bytes | None = None, *, kind: str = ..., once: bool = False
+    ) -> bytes: ...
+
+
+@dataclass(frozen=True)
+class BatchState:
+    """How far a batch is."""
+
+    is_over: bool
+    status: str
+    done: int
+    total: int
+    refused: str = ""
+    """Why the provider did not take it; empty where it did."""
+    files: tuple[str, ...] = ()
+    """Where its results are, for protocols that name them."""
+
+
+@dataclass(frozen=True)
+class LineOutcome:
+    """What became of one line: ``body`` of the reply, else ``error``."""
+
+    custom_id: str
+    body: Any = None
+    error: str = ""
+    status: int | None = None
+    is_final: bool = False
+    """Whether asking again would give the same error."""
+
+
+class BatchProtocol(Protocol):
+    """How one provider takes batches."""
+
+    most_lines: int
+    most_bytes: int
+
+    def line(self, custom_id: str, payload: Mapping[str, Any]) -> bytes:
+        """One request as a batch holds it."""
+
+    def upload(self, lines: Sequence[bytes]) -> str:
+        """Hand in what a batch is made from; a name by which a batch of it is found. May be empty."""
+
+    def create(self, lines: Sequence[bytes], uploaded: str) -> str:
+        """Begin a batch; its id."""
+
+    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> str | None:
+        """The batch that was begun in that way by a process that died before it heard its id."""
+
+    def state(self, batch: str) -> BatchState: ...
+
+    def outcomes(self, batch: str, state: BatchState) -> Iterator[LineOutcome]: ...
+
+
+class OpenAIBatches:
+    """Files of JSONL, from which batches are begun."""
+
+    most_lines = 50_000
+    most_bytes = 200_000_000
+    _OVER = ("completed", "failed", "expired", "cancelled")
+
+    def __init__(self, connect: Connection, endpoint: str) -> None:
+        self._connect = connect
+        self._endpoint = endpoint
+
+    def line(self, custom_id: str, payload: Mapping[str, Any]) -> bytes:
+        line = {"custom_id": custom_id, "method": "POST", "url": self._endpoint, "body": payload}
+        return json.dumps(line, ensure_ascii=True).encode() + b"\n"
+
+    def upload(self, lines: Sequence[bytes]) -> str:
+        boundary = uuid.uuid4().hex
+        start = (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
+            f'--{boundary}\r\nContent-Disposition: form-data; name="file"; '
+            'filename="requests.jsonl"\r\nContent-Type: application/jsonl\r\n\r\n'
+        )
+        body = b"".join([start.encode(), *lines, f"\r\n--{boundary}--\r\n".encode()])
+        made = self._connect("/v1/files", body, kind=f"multipart/form-data; boundary={boundary}")
+        return _id_in(made)
+
+    def create(self, lines: Sequence[bytes], uploaded: str) -> str:  # noqa: ARG002 (of the protocol)
+        asked = {
+            "input_file_id": uploaded,
+            "endpoint": self._endpoint,
+            "completion_window": "24h",
+        }
+        return _id_in(self._connect("/v1/batches", json.dumps(asked).encode(), once=True))
+
+    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> str | None:  # noqa: ARG002
+        for batch in _listed(self._connect, "/v1/batches?limit=100"):
+            if uploaded and batch.get("input_file_id") == uploaded:
+                return str(batch["id"])
+        return None
+
+    def state(self, batch: str) -> BatchState:
+        found = _object(self._connect(f"/v1/batches/{batch}"))
+        status = str(found.get("status"))
+        counts = found.get("request_counts") or {}
+        done = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
+        refused = ""
+        if status == "failed":
+            problems = (found.get("errors") or {}).get("data") or []
+            refused = "; ".join(str(one.get("message") or one.get("code")) for one in problems[:3])
+            refused = refused or "it gave no reason"
+        names = (found.get("output_file_id"), found.get("error_file_id"))
+        files = tuple(str(name) for name in names if name)
+        total = int(counts.get("total") or 0)
+        return BatchState(status in self._OVER, status, done, total, refused, files)
+
+    def outcomes(self, batch: str, state: BatchState) -> Iterator[LineOutcome]:  # noqa: ARG002
+        for name in state.files:
+            for line in _lines(self._connect(f"/v1/files/{name}/content")):
+                yield self._outcome(line)
+
+    def _outcome(self, line: Mapping[str, Any]) -> LineOutcome:
+        custom_id, response = str(line.get("custom_id")), line.get("response") or {}
+        status, body = response.get("status_code"), response.get("body")
+        if status == 200 and isinstance(body, Mapping):
+            return LineOutcome(custom_id, body)
+        error = line.get("error") or (body or {}).get("error") or {"message": "no reply"}
+        message = error.get("message") or error.get("code") if isinstance(error, Mapping) else error
+        is_final = isinstance(status, int) and 400 <= status < 500 and status not in _AGAIN
+        return LineOutcome(custom_id, None, str(message), status, is_final)
+
+
+class AnthropicBatches:
+    """Batches of messages, each handed in with one request."""
+
+    most_lines = 100_000
+    most_bytes = 256_000_000
+    _FINAL = (
+        "invalid_request_error",
+        "authentication_error",
+        "permission_error",
+        "not_found_error",
+    )
+
+    def __init__(self, connect: Connection) -> None:
+        self._connect = connect
+
+    def line(self, custom_id: str, payload: Mapping[str, Any]) -> bytes:
+        return json.dumps({"custom_id": custom_id, "params": payload}).encode()
+
+    def upload(self, lines: Sequence[bytes]) -> str:  # noqa: ARG002 (of the protocol)
+        return ""
+
+    def create(self, lines: Sequence[bytes], uploaded: str) -> str:  # noqa: ARG002
+        body = b'{"requests":[' + b",".join(lines) + b"]}"
+        return _id_in(self._connect("/v1/messages/batches", body, once=True))
+
+    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> str | None:  # noqa: ARG002
+        """The only batch of this size since then; whose it is, its results say."""
+        batches = _listed(self._connect, "/v1/messages/batches?limit=100")
+        alike = [
+            str(batch["id"])
+            for batch in batches
+            if batch["id"] not in known
+            and sum((batch.get("request_counts") or {}).values()) == count
+            and _seconds(str(batch.get("created_at"))) >= since - _FOUND_WITHIN_S
+        ]
+        return alike[0] if len(alike) == 1 else None
+
+    def state(self, batch: str) -> BatchState:
+        found = _object(self._connect(f"/v1/messages/batches/{batch}"))
+        counts = {name: int(number) for name, number in (found.get("request_counts") or {}).items()}
+        total, status = sum(counts.values()), str(found.get("processing_status"))
+        done = total - counts.get("processing", 0)
+        return BatchState(status == "ended", status, done, total)
+
+    def outcomes(self, batch: str, state: BatchState) -> Iterator[LineOutcome]:  # noqa: ARG002
+        for line in _lines(self._connect(f"/v1/messages/batches/{batch}/results")):
+            yield self._outcome(line)
+
+    def _outcome(self, line: Mapping[str, Any]) -> LineOutcome:
+        custom_id, result = str(line.get("custom_id")), line.get("result") or {}
+        kind = result.get("type")
+        if kind == "succeeded":
+            return LineOutcome(custom_id, result.get("message"))
+        if kind != "errored":
+            return LineOutcome(custom_id, None, str(kind or "no result"))
+        error = result.get("error") or {}
+        error = error.get("error") or error
+        is_final = error.get("type") in self._FINAL
+        return LineOutcome(custom_id, None, str(error.get("message")), None, is_final)
+
+
+PROTOCOLS: Mapping[str, Callable[[Connection, str], BatchProtocol]] = {
+    "openai": OpenAIBatches,
+    "anthropic": lambda connect, _: AnthropicBatches(connect),
+}
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    value = json.loads(body)
+    if not isinstance(value, dict):
+        raise RequestError(f"The provider answered with what is not an object: {body[:200]!r}")
+    return value
+
+
+def _id_in(body: bytes) -> str:
+    found = _object(body).get("id")
+    if not isinstance(found, str) or not found:
+        raise RequestError(f"The provider answered without an id: {body[:200]!r}")
+    return found
+
+
+def _listed(connect: Connection, path: str) -> list[dict[str, Any]]:
+    return [one for one in _object(connect(path)).get("data") or [] if isinstance(one, dict)]
+
+
+def _lines(body: bytes) -> Iterator[Mapping[str, Any]]:
+    for line in body.splitlines():
+        if line.strip():
+            yield _object(line)
+
+
+def _seconds(moment: str) -> float:
+    """A time such as ``2024-08-20T18:37:24Z`` in seconds; 0 where it is not one."""
+    from datetime import datetime
+
+    try:
+        return datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
+    except ValueError:
+        return 0.0

@@ -1,0 +1,327 @@
+"""Requests of a run → batches of a provider → answers, across any number of deaths of the run.
+
+What a batch holds is noted beside the run's answers before it is handed in, and its id as soon as the
+provider says it. A line's ``custom_id`` is the key of its request, so that whichever process collects a
+batch knows whose reply each line is. A batch is forgotten once all its answers are on disk.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+from lm_eval.errors import ModelError, RequestError, UsageError
+from lm_eval.models.api.calls import ServerCaller
+from lm_eval.models.api.generation import GenerationJob, GenerationJobs
+from lm_eval.models.api.settings import ServerModel, server_root
+from lm_eval.models.batches.protocols import PROTOCOLS, BatchProtocol, BatchState, LineOutcome
+from lm_eval.models.http.failures import BrokenBody
+from lm_eval.requests import Answered, FailedRequest, GenerateRequest
+
+if TYPE_CHECKING:
+    from lm_eval.models.http.transport import Transport
+
+_LEAST_TIMEOUT_S = 600.0
+"""Files of a batch are large."""
+_LARGEST_REPLY = 2**30
+_AGAIN = (408, 409, 425, 429)
+
+
+class Notes(Protocol):
+    """What outlives the process: texts by name."""
+
+    def notes(self) -> dict[str, str]: ...
+    def note(self, name: str, value: str | None) -> None: ...
+
+
+@dataclass
+class OpenBatch:
+    """A batch as it is noted: its lines, what it was made from, and its id once that is known."""
+
+    name: str
+    custom_ids: list[str]
+    since: float
+    uploaded: str = ""
+    id: str | None = None
+    seen: tuple[str, int] = field(default=("", -1), compare=False)
+    """What was last said about it."""
+
+    def as_note(self) -> str:
+        facts = {"id": self.id, "uploaded": self.uploaded, "since": self.since}
+        return json.dumps({**facts, "custom_ids": self.custom_ids})
+
+    @classmethod
+    def from_note(cls, name: str, value: str) -> OpenBatch:
+        facts = json.loads(value)
+        return cls(name, facts["custom_ids"], facts["since"], facts["uploaded"], facts["id"])
+
+
+@dataclass
+class _Line:
+    place: int
+    job: GenerationJob
+    tries: int = 0
+
+
+class BatchStream:
+    """Answers the requests of one run through batches.
+
+    ``key_of`` gives the key of a request in the run's store, ``notes`` is that store.
+    """
+
+    def __init__(
+        self,
+        caller: ServerCaller,
+        model: ServerModel,
+        *,
+        protocol: str,
+        key_of: Callable[[Any], bytes | None],
+        notes: Notes,
+        look_s: float,
+    ) -> None:
+        self._caller = caller
+        self._model = model
+        self._key_of = key_of
+        self._notes = notes
+        self._look_s = look_s
+        self._transports: dict[bool, Transport] = {}
+        self._protocol: BatchProtocol = PROTOCOLS[protocol](self._connect, model.endpoint)
+        self._open: list[OpenBatch] = []
+
+    def replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answered]]:
+        """``(place, answer)`` as batches are over."""
+        waiting = self._lines(list(requests))
+        self._open = [
+            batch for batch in self._noted() if not waiting.keys().isdisjoint(batch.custom_ids)
+        ]
+        pending = {custom_id for batch in self._open for custom_id in batch.custom_ids}
+        if self._open:
+            self._say(f"collecting {_batches(len(self._open))} of an earlier run")
+        self._hand_in({cid: line for cid, line in waiting.items() if cid not in pending})
+        while waiting:
+            again: dict[str, _Line] = {}
+            over = [(batch, state) for batch, state in self._looked() if state.is_over]
+            for batch, state in over:
+                yield from self._collected(batch, state, waiting, again)
+                self._forget(batch)
+            if again:
+                self._say(f"asking again for {len(again):,} lines that expired or failed")
+                self._hand_in(again)
+            if waiting and not over:
+                time.sleep(self._look_s)
+
+    # -- lines -----------------------------------------------------------------------------------
+
+    def _lines(self, requests: Sequence[GenerateRequest]) -> dict[str, _Line]:
+        """Custom id → its line, in the order of the requests."""
+        jobs = GenerationJobs(self._model, self._model.generates_from_tokens()).made(requests)
+        lines = {}
+        for job in jobs:
+            (place,) = job.places
+            if job.grammar is not None and job.grammar.is_two_phase:
+                raise UsageError(
+                    f"Task {job.task!r}: its answer is held behind free reasons, which takes two "
+                    "requests, and a batch has one. Leave --batch_api or +enforced out."
+                )
+            key = self._key_of(requests[place])
+            lines[uuid.uuid4().hex if key is None else key.hex()] = _Line(place, job)
+        return lines
+
+    def _collected(
+        self,
+        batch: OpenBatch,
+        state: BatchState,
+        waiting: dict[str, _Line],
+        again: dict[str, _Line],
+    ) -> Iterator[tuple[int, Answered]]:
+        """The answers in a batch that is over; lines without one that may get one go to ``again``."""
+        assert batch.id is not None
+        if state.refused:
+            self._forget(batch)
+            raise RequestError(
+                f"The provider refused batch {batch.id}: {self._caller.redact(state.refused)}. Nothing "
+                "of it was asked. Correct what it names, and run again.",
+                stops_run=True,
+            )
+        for outcome in self._protocol.outcomes(batch.id, state):
+            line = waiting.get(outcome.custom_id)
+            if line is None:
+                continue  # answered before, or not of this run
+            answer = self._answer(line, outcome, again)
+            if answer is not None:
+                del waiting[outcome.custom_id]
+                yield line.place, answer
+        for custom_id in batch.custom_ids:
+            line = waiting.get(custom_id)
+            if line is not None and custom_id not in again:
+                lost = LineOutcome(custom_id, None, f"the batch ended without it ({state.status})")
+                answer = self._answer(line, lost, again)
+                if answer is not None:
+                    del waiting[custom_id]
+                    yield line.place, answer
+        if self._model.meanwhile is not None:
+            self._model.meanwhile.settle()
+
+    def _answer(
+        self, line: _Line, outcome: LineOutcome, again: dict[str, _Line]
+    ) -> Answered | None:
+        """The answer of a line; None where it is asked again."""
+        error, is_final = outcome.error, outcome.is_final
+        if outcome.body is not None:
+            try:
+                return self._caller.read_job(line.job, outcome.body)
+            except (BrokenBody, ModelError) as problem:
+                error, is_final = f"the reply cannot be read: {problem}", False
+        line.tries += 1
+        if not is_final and line.tries <= self._model.max_retries:
+            again[outcome.custom_id] = line
+            return None
+        text = self._caller.redact(f"A line of a batch failed: {error}.")
+        return FailedRequest(RequestError(text, status=outcome.status, attempts=line.tries))
+
+    # -- batches ---------------------------------------------------------------------------------
+
+    def _noted(self) -> Iterator[OpenBatch]:
+        """The batches that an earlier process handed in; one without an id is looked for."""
+        batches = [OpenBatch.from_note(name, text) for name, text in self._notes.notes().items()]
+        known = {batch.id for batch in batches if batch.id is not None}
+        for batch in batches:
+            if batch.id is None:
+                batch.id = self._protocol.find(
+                    batch.uploaded, len(batch.custom_ids), batch.since, known
+                )
+                if batch.id is None:  # never begun: its lines are handed in anew
+                    self._notes.note(batch.name, None)
+                    continue
+                known.add(batch.id)
+                self._notes.note(batch.name, batch.as_note())
+            yield batch
+
+    def _hand_in(self, lines: dict[str, _Line]) -> None:
+        """Begin as many batches as the lines take."""
+        part: list[bytes] = []
+        ids: list[str] = []
+        size = 0
+        for custom_id, line in lines.items():
+            text = self._protocol.line(custom_id, self._caller.payload(line.job))
+            is_full = len(part) == self._protocol.most_lines
+            if part and (is_full or size + len(text) + 1 > self._protocol.most_bytes):
+                self._begin(part, ids)
+                part, ids, size = [], [], 0
+            part.append(text)
+            ids.append(custom_id)
+            size += len(text) + 1
+        if part:
+            self._begin(part, ids)
+
+    def _begin(self, lines: Sequence[bytes], custom_ids: Sequence[str]) -> None:
+        """Begin one batch: noted before it is handed in, so that it is found whenever we die."""
+        batch = OpenBatch(f"batch {uuid.uuid4().hex}", list(custom_ids), time.time())
+        self._notes.note(batch.name, batch.as_note())
+        try:
+            batch.uploaded = self._protocol.upload(lines)
+            self._notes.note(batch.name, batch.as_note())
+            batch.id = self._created(lines, batch)
+        except RequestError as error:
+            if _is_refused(error):
+                self._notes.note(batch.name, None)
+            raise self._caller.explained(error) from error.__cause__
+        self._notes.note(batch.name, batch.as_note())
+        self._open.append(batch)
+        self._say(f"batch {batch.id}: {len(custom_ids):,} requests handed in")
+
+    def _created(self, lines: Sequence[bytes], batch: OpenBatch) -> str:
+        """The id of the batch. Where the reply is lost, it may have begun all the same: never twice."""
+        for attempt in range(self._model.max_retries + 1):
+            try:
+                return self._protocol.create(lines, batch.uploaded)
+            except RequestError as error:
+                if _is_refused(error):
+                    raise
+                known = {one.id for one in self._open if one.id is not None}
+                found = self._protocol.find(batch.uploaded, len(lines), batch.since, known)
+                if found is not None:
+                    return found
+                if attempt == self._model.max_retries:
+                    raise
+                time.sleep(min(2.0**attempt, self._look_s))
+        raise AssertionError("the last attempt returns or raises")
+
+    def _looked(self) -> Iterator[tuple[OpenBatch, BatchState]]:
+        """How far each batch is; told where it has moved."""
+        for batch in list(self._open):
+            assert batch.id is not None
+            state = self._protocol.state(batch.id)
+            if batch.seen != (state.status, state.done):
+                batch.seen = (state.status, state.done)
+                self._say(
+                    f"batch {batch.id}: {state.done:,} of {len(batch.custom_ids):,} answered "
+                    f"({state.status}), {_batches(len(self._open))} pending"
+                )
+            yield batch, state
+
+    def _forget(self, batch: OpenBatch) -> None:
+        self._open = [one for one in self._open if one is not batch]
+        self._notes.note(batch.name, None)
+
+    # -- the connection --------------------------------------------------------------------------
+
+    def _connect(
+        self,
+        path: str,
+        body: bytes | None = None,
+        *,
+        kind: str = "application/json",
+        once: bool = False,
+    ) -> bytes:
+        transport = self._transport(once)
+        header = {**self._caller.header(), "Content-Type": kind}
+        url = server_root(self._model.base_url) + path
+        return transport.run(transport.request(url, body, header, bytes)).value
+
+    def _transport(self, once: bool) -> Transport:
+        if once not in self._transports:
+            from lm_eval.models.http.transport import Transport
+
+            own = self._caller.transport.options
+            options = replace(
+                own,
+                num_concurrent=1,
+                max_retries=0 if once else own.max_retries,
+                timeout_s=max(own.timeout_s, _LEAST_TIMEOUT_S),
+                max_response_bytes=_LARGEST_REPLY,
+            )
+            self._transports[once] = Transport(options, describe_secret=self._caller.redact)
+        return self._transports[once]
+
+    def _say(self, text: str) -> None:
+        print(f"lm-eval: {text}", file=sys.stderr, flush=True)
+
+
+def use_batches(
+    model: Any, *, key_of: Callable[[Any], bytes | None], notes: Notes, look_s: float
+) -> None:
+    """Have a model behind a server hand in its requests for text as batches."""
+    model.batches = BatchStream(
+        model._calls,
+        model,
+        protocol=model.batch_protocol,
+        key_of=key_of,
+        notes=notes,
+        look_s=look_s,
+    )
+
+
+def _batches(count: int) -> str:
+    return "1 batch" if count == 1 else f"{count:,} batches"
+
+
+def _is_refused(error: RequestError) -> bool:
+    """Whether a provider has looked at what was handed in and does not take it."""
+    status = error.status
+    return status is not None and 400 <= status < 500 and status not in _AGAIN

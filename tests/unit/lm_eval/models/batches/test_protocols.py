@@ -1,0 +1,139 @@
+"""What the two batch protocols say, and how lines of their results are understood."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from lm_eval.errors import RequestError
+from lm_eval.models.batches.protocols import (
+    AnthropicBatches,
+    BatchState,
+    LineOutcome,
+    OpenAIBatches,
+)
+
+
+class Provider:
+    """Answers by path, and keeps what was sent."""
+
+    def __init__(self, answers: dict[str, Any]) -> None:
+        self.answers = answers
+        self.sent: list[tuple[str, bytes | None, str, bool]] = []
+
+    def __call__(
+        self, path: str, body: bytes | None = None, *, kind: str = "json", once: bool = False
+    ) -> bytes:
+        self.sent.append((path, body, kind, once))
+        answer = self.answers[path]
+        return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+
+
+def openai_outcome(line: dict[str, Any]) -> LineOutcome:
+    provider = Provider({"/v1/files/f/content": json.dumps(line).encode() + b"\n\n"})
+    state = BatchState(True, "completed", 1, 1, files=("f",))
+    (outcome,) = OpenAIBatches(provider, "/v1/chat/completions").outcomes("b", state)
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("response", "error", "said", "is_final"),
+    [
+        ({"status_code": 400, "body": {"error": {"message": "too long"}}}, None, "too long", True),
+        ({"status_code": 429, "body": {"error": {"message": "slow"}}}, None, "slow", False),
+        ({"status_code": 500, "body": {"error": "broken"}}, None, "broken", False),
+        (None, {"code": "batch_expired", "message": "late"}, "late", False),
+        (None, {"code": "batch_cancelled"}, "batch_cancelled", False),
+        (None, None, "no reply", False),
+    ],
+)
+def test_openais_errors(response: Any, error: Any, said: str, is_final: bool) -> None:
+    outcome = openai_outcome({"custom_id": "a", "response": response, "error": error})
+    assert (outcome.custom_id, outcome.body) == ("a", None)
+    assert (outcome.error, outcome.is_final) == (said, is_final)
+
+
+def test_openais_replies() -> None:
+    body = {"choices": []}
+    line = {"custom_id": "a", "response": {"status_code": 200, "body": body}, "error": None}
+    assert openai_outcome(line) == LineOutcome("a", body)
+
+
+@pytest.mark.parametrize(
+    ("result", "said", "is_final"),
+    [
+        ({"type": "expired"}, "expired", False),
+        ({"type": "canceled"}, "canceled", False),
+        (
+            {
+                "type": "errored",
+                "error": {"error": {"type": "invalid_request_error", "message": "x"}},
+            },
+            "x",
+            True,
+        ),
+        ({"type": "errored", "error": {"type": "overloaded_error", "message": "y"}}, "y", False),
+    ],
+)
+def test_anthropics_errors(result: Any, said: str, is_final: bool) -> None:
+    line = json.dumps({"custom_id": "a", "result": result}).encode()
+    provider = Provider({"/v1/messages/batches/b/results": line})
+    (outcome,) = AnthropicBatches(provider).outcomes("b", BatchState(True, "ended", 1, 1))
+    assert (outcome.error, outcome.is_final, outcome.body) == (said, is_final, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "is_over"),
+    [
+        ("validating", False), ("in_progress", False), ("finalizing", False), ("cancelling", False),
+        ("completed", True), ("expired", True), ("cancelled", True), ("failed", True),
+    ],
+)  # fmt: skip
+def test_when_a_batch_of_openai_is_over(status: str, is_over: bool) -> None:
+    counts = {"total": 9, "completed": 4, "failed": 2}
+    found = {
+        "status": status,
+        "request_counts": counts,
+        "output_file_id": "o",
+        "error_file_id": None,
+    }
+    state = OpenAIBatches(Provider({"/v1/batches/b": found}), "/v1/x").state("b")
+    assert (state.is_over, state.done, state.total, state.files) == (is_over, 6, 9, ("o",))
+    assert bool(state.refused) == (status == "failed")
+
+
+def test_a_batch_is_begun_with_one_sending() -> None:
+    """A second sending could begin a second batch."""
+    provider = Provider({"/v1/files": {"id": "f"}, "/v1/batches": {"id": "b"}})
+    batches = OpenAIBatches(provider, "/v1/chat/completions")
+    assert batches.upload([b"{}\n"]) == "f"
+    assert batches.create([b"{}\n"], "f") == "b"
+    assert [once for *_, once in provider.sent] == [False, True]
+    claude = Provider({"/v1/messages/batches": {"id": "c"}})
+    assert AnthropicBatches(claude).create([b'{"custom_id":"a"}', b"{}"], "") == "c"
+    _, body, _, once = claude.sent[0]
+    assert json.loads(body or b"") == {"requests": [{"custom_id": "a"}, {}]}
+    assert once
+
+
+def test_a_lost_batch_of_anthropic_is_only_one_that_is_certain() -> None:
+    def batch(name: str, count: int, when: str) -> dict[str, Any]:
+        return {"id": name, "created_at": when, "request_counts": {"processing": count}}
+
+    late, early = "2026-01-02T00:00:00Z", "2020-01-01T00:00:00Z"
+    listed = [batch("a", 3, late), batch("b", 5, late), batch("c", 3, early)]
+    provider = Provider({"/v1/messages/batches?limit=100": {"data": listed}})
+    find = AnthropicBatches(provider).find
+    since = 1767225600.0  # 2026-01-01
+    assert find("", 3, since, set()) == "a"
+    assert find("", 3, since, {"a"}) is None
+    assert find("", 4, since, set()) is None
+    assert find("", 3, 0.0, set()) is None  # two of them
+
+
+@pytest.mark.parametrize("body", [b"[]", b"{}", b'{"id": 5}'])
+def test_an_answer_without_an_id_is_told(body: bytes) -> None:
+    with pytest.raises(RequestError, match="The provider answered"):
+        OpenAIBatches(Provider({"/v1/batches": body}), "/v1/x").create([], "f")
