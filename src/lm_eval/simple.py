@@ -222,7 +222,7 @@ def _results(
 
 
 def _leaves_the_run(function: str, model: str | LM) -> bool:
-    """Whether another process of ``torchrun`` does the run; it is said once.
+    """Whether another process of ``torchrun`` does the run; reported once.
 
     A model object that does not say that it is one of several is asked in every process.
     """

@@ -38,7 +38,7 @@ def model_identity(
     """What tells this model's answers from another's; None where nothing does.
 
     ``backend`` is the name that the model was made under, None for a model object that was given. A
-    subclass of a backend is told from it by its code and attributes, unless it has its own
+    subclass of a backend is distinguished from it by its code and attributes, unless it has its own
     ``identity()``.
     """
     identity = model.identity()

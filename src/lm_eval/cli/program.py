@@ -380,7 +380,7 @@ def add_asking(parser: argparse.ArgumentParser) -> None:
 
 
 def add_loading(parser: argparse.ArgumentParser) -> None:
-    """How tasks and models are loaded, and what is said about it."""
+    """How tasks and models are loaded, and what is logged."""
     add_options(parser, _LOADING, verbosity={"type": log_level})
 
 

@@ -2,7 +2,7 @@
 
 How deep and how large a text may be is limited before anything is built: a few lines of aliases can
 expand without end. ``include`` is a key like any other here; ``yaml.py`` follows it. What is wrong with
-a text is said with its line: where, what, and what to do.
+a text is reported with its line: where, what, and what to do.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ _STOP_LENGTH = 40
 
 @lru_cache(maxsize=1)
 def known_words() -> dict[str, dict[str, str]]:
-    """Language → name → what is said, for the general formats."""
+    """Language → name → wording, for the general formats."""
     from lm_eval.config.yaml import load_yaml
 
     file = Path(str(resources.files("lm_eval.formats"))) / "words.yaml"

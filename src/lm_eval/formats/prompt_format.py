@@ -191,7 +191,7 @@ class PromptFormat:
         return self.question_turn(replace(item, context=context, question=words, choices=choices))
 
     def preamble_for(self, doc: Mapping[str, Any]) -> str:
-        """What is said once, before the examples of a doc's prompt."""
+        """The text that comes once, before the examples of a doc's prompt."""
         return self._said("preamble", Item(doc, "", (), ()), ())
 
     def shot_turn(self, item: Item) -> Turn:
@@ -377,7 +377,7 @@ class PromptFormat:
 
     @cached_property
     def _jinja_texts(self) -> dict[str, Field]:
-        """The compiled templates among the text fields; a field without braces is said as it is."""
+        """The compiled templates among the text fields; a field without braces is used as it is."""
         sources = {name: getattr(self, name) for name in JINJA_FIELDS}
         return {n: compile_field(s) for n, s in sources.items() if s is not None and is_jinja(s)}
 

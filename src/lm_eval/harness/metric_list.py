@@ -1,7 +1,7 @@
 """A task's ``metric_list`` → ``MetricList``: which scores it has and how each is aggregated.
 
 The metrics that a task file can name are registered here, ``exact_match`` among them. What is wrong
-in the YAML is said here; a metric's function is loaded when it is called.
+in the YAML is reported here; a metric's function is loaded when it is called.
 """
 
 from __future__ import annotations

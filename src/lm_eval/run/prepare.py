@@ -96,7 +96,7 @@ def prepare(
             if function.allowed:  # what scores answers is imported before they are asked for
                 function.resolve()
     if task.config.cluster is not None and not options.predict_only:
-        require(*LAB_PACKAGES)  # a missing package is told before anything is asked
+        require(*LAB_PACKAGES)  # a missing package is reported before anything is asked
     chosen = doc_ids(task, options)
     has_gold = task.format is None and not options.predict_only
     scorer = _harness_scorer(task) if has_gold else None
@@ -170,7 +170,7 @@ def _harness_scorer(task: ConfigurableTask) -> HarnessScorer:
 
 
 def load_metrics(task: ConfigurableTask) -> None:
-    """Import what a task's answers are scored with: what is missing is told before any is asked for."""
+    """Import what a task's answers are scored with, so that nothing is missing after asking."""
     if task.format is not None:
         return
     if task.config.checks is not None:

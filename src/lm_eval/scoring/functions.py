@@ -237,7 +237,7 @@ def _text_of(answer: Any, outcome: TextOutcome) -> str:
 
 
 def _estimator(name: str, aggregation: Any) -> Callable[[Sequence[Any]], Estimate]:
-    """How the values of a metric become an estimate; the mean where nothing is said."""
+    """How the values of a metric become an estimate; the mean by default."""
     if aggregation is None or aggregation == "mean":
         return mean_estimate
     if isinstance(aggregation, str):

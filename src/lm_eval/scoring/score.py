@@ -77,7 +77,9 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
     facts = {"reads_text": fmt.reads_text, "compares_texts": fmt.answers == "text"}
     listed = _listed_metrics(task, where)
     if any(is_unknown_metric(name) and not is_repeat_metric(name) for name in listed):
-        with suppress(HelperError, CodeNotRunError):  # then they stay unknown, which is said below
+        with suppress(
+            HelperError, CodeNotRunError
+        ):  # then they stay unknown, which is reported below
             task.config.load_helpers()
     metrics = [
         get_metric(listed.get(name, {"metric": name}), **facts, where=where)

@@ -1,7 +1,7 @@
 """What ``lm-eval run`` prints at its end: scores with a picture, findings, warnings, next commands.
 
 Made to be read in ten seconds: one line for each score and for each finding. Whoever wants the numbers
-behind it is told the command that prints them.
+behind it gets the command that prints them.
 
 Read in this order: scores, findings, page.
 """

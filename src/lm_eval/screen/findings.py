@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 # The comparison of a run's formats. Results are there and written by then, so nothing here makes a run
-# fail: what cannot be compared is said in one line.
+# fail: what cannot be compared is reported in one line.
 
 
 def comparison_of(outcome: Outcome) -> tuple[Comparison, ...]:

@@ -1,7 +1,7 @@
 """The result screen: heading, scores, findings, remarks, and what to type next.
 
 In: the ``Outcome`` of a run. Out: what ``lm-eval run`` prints. Nothing here can make a run fail: its
-files are written by then, and what cannot be compared is said in one line.
+files are written by then, and what cannot be compared is reported in one line.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def reuse_words(outcome: Outcome) -> str:
 
 
 UNREAD_ABOVE = 0.05
-"""Share of replies without an answer from which that is said in a line."""
+"""Share of replies without an answer from which a line reports it."""
 MOST_ROWS = 4
 """Rows that are named in one kind of remark."""
 WORTH_REREADING = 0.2

@@ -272,7 +272,7 @@ class _Named:
         return self.compiled.expression or self.name.removeprefix("doc_to_")
 
     def given(self, doc: Doc) -> Any:
-        """The value, which must not be None: a doc that lacks the field is told so by name."""
+        """The value, which must not be None: the error names the field that a doc lacks."""
         value = self(doc)
         if value is not None:
             return value

@@ -189,7 +189,7 @@ class ConfigurableTask(TaskDocs):
         except LmEvalError as error:
             return (
                 error.skip_reason is None
-            )  # what is not the doc's alone is told where it is shown
+            )  # what concerns more than the doc is reported where it is shown
         return True
 
     def shot_turn(self, pool_place: int) -> Turn:

@@ -290,7 +290,7 @@ def _words(value: Any) -> str:
 
 
 def comparisons(runs: Sequence[ViewedRun]) -> dict[str, Any]:
-    """What can be compared among these runs, task by task; what cannot is said in a sentence."""
+    """What can be compared among these runs, task by task; for what cannot, a sentence says why."""
     from lm_eval.stats.numeric import LAB_PACKAGES, require
 
     try:

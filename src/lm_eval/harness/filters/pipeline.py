@@ -1,7 +1,7 @@
 """A task's ``filter_list`` → named pipelines, each of which turns responses into what is scored.
 
-Everything that can be wrong in the YAML is said here, when the task is built; functions of the task's
-own are imported when the pipeline is used.
+Everything that can be wrong in the YAML is reported here, when the task is built; functions of the
+task's own are imported when the pipeline is used.
 """
 
 from __future__ import annotations

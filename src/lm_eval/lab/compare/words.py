@@ -104,7 +104,7 @@ def _overall(comparison: Comparison) -> str:
     )
     has_pairs = any(pair.is_significant for pair in comparison.pairs)
     if spread.p < ALPHA:
-        is_clear = has_pairs or is_few  # of few items, that is said by itself
+        is_clear = has_pairs or is_few  # too few items have a sentence of their own
         unclear = "" if is_clear else " Which of them differ is not clear: no two stand out."
         return (
             f"The {comparison.kind} matters here: {apart}. {luck}.{_fair(comparison)}{unclear}"

@@ -314,7 +314,7 @@ def with_conditions(measurements: Sequence[Measurement]) -> list[Measurement]:
 def _check_shots(rows: Sequence[Measurement]) -> None:
     """Refuse rows asked with different few-shot examples: that would be a second difference.
 
-    Rows that are told apart by their number of shots have different ones on purpose.
+    Rows that are distinguished by their number of shots differ in it on purpose.
     """
     alike: dict[Any, Measurement] = {}
     for row in rows:

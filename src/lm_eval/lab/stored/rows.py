@@ -134,7 +134,7 @@ def _prompt(arguments: Any) -> Any:
 
 
 def _samples_in(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The samples of one file; a last line that is not whole yet is left out, and that is said."""
+    """The samples of one file; a last line that is not whole yet is left out, with a warning."""
     try:
         lines = path.read_bytes().splitlines(keepends=True)
     except OSError as error:

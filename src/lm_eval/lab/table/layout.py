@@ -30,7 +30,7 @@ from lm_eval.text.numbers import joined, percent
 _COLUMNS = (FORMAT, MODEL, SHOTS, METRIC)
 """The first of these in which scores differ makes the columns, unless others are asked for."""
 _NAMED = 6
-"""Tasks named in a caption; of more, only the range of n is said."""
+"""Tasks named in a caption; of more, only the range of n is given."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""What a table is made of: scores in rows and columns, and what is said about all of them.
+"""What a table is made of: scores in rows and columns, and notes about all of them.
 
 A score has a value in each of the ``DIMENSIONS``; those in which the scores differ are the rows and
 columns.

@@ -194,7 +194,7 @@ def read_quantization(arguments: Mapping[str, Any]) -> Mapping[str, Any] | Any:
 
 
 def read_max_memory(limits: Any, per_gpu: Any, cpu: Any) -> dict[int | str, Any] | None:
-    """Device → the memory that weights may take there, such as ``10GiB``; None if nothing is said."""
+    """Device → the memory that weights may take there, such as ``10GiB``; None by default."""
     if isinstance(limits, str):
         limits = json_object("max_memory", limits, '{"0": "10GiB", "cpu": "30GiB"}')
     if limits is not None and not isinstance(limits, Mapping):
