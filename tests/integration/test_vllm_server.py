@@ -104,17 +104,24 @@ def test_replies(texts: LocalCompletionsAPI, hf: HFLM) -> None:
     assert answers(texts, asked) == answers(hf, asked)
 
 
-def test_chats_and_prefill(chats: LocalChatCompletion, hf: HFLM) -> None:
-    user = Message("user", "What is the capital of France? One word.")
-    asked: list[Request] = [
-        GenerateRequest("t", n, 0, chat, {"until": ["\n"], "max_gen_toks": 8})
-        for n, chat in enumerate(
-            (Chat((user,)), Chat((user, Message("assistant", "The capital is"))))
-        )
-    ]
-    ours, theirs = answers(chats, asked), answers(hf, asked)
-    assert ours[0] == theirs[0]
-    assert ours[1].strip() == theirs[1].strip()
+def chat_requests(*chats: Chat) -> list[Request]:
+    kwargs = {"until": ["\n"], "max_gen_toks": 8}
+    return [GenerateRequest("t", n, 0, chat, kwargs) for n, chat in enumerate(chats)]
+
+
+USER = Message("user", "What is the capital of France? One word.")
+
+
+def test_chats_that_the_server_renders(chats: LocalChatCompletion, hf: HFLM) -> None:
+    asked = chat_requests(Chat((USER,)))
+    assert answers(chats, asked) == answers(hf, asked)
+
+
+def test_chats_with_the_start_of_an_answer(texts: LocalCompletionsAPI, hf: HFLM) -> None:
+    """Rendered here: a chat endpoint does not continue a message."""
+    asked = chat_requests(Chat((USER,)), Chat((USER, Message("assistant", "The capital is"))))
+    assert texts.capabilities.chat_template
+    assert answers(texts, asked) == answers(hf, asked)
 
 
 @pytest.mark.parametrize("model", ["local-completions", "local-chat-completions"])
