@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from importlib import resources
 from importlib.util import find_spec
@@ -29,7 +31,7 @@ from lm_eval.models.huggingface import HFLM
 from lm_eval.models.loading import load_model
 from lm_eval.models.vllm.model import VLLM
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
-from tests.support.paths import SHARED
+from tests.support.paths import SHARED, SOURCE
 
 WINDOW = 512
 PER_TOKEN = 1e-3
@@ -225,6 +227,74 @@ def test_wrong_generation_arguments(vllm: VLLM) -> None:
         answers(vllm, generated([Prompt(("A",))], top_n=3))
     with pytest.raises(UsageError, match="vLLM refuses these generation arguments"):
         answers(vllm, generated([Prompt(("A",))], do_sample=True, temperature=1.0, top_p=7))
+
+
+LORA_PROGRAM = """
+import json, sys
+from lm_eval.formats.assemble import Prompt
+from lm_eval.models.vllm.model import VLLM
+from lm_eval.requests import LoglikelihoodRequest
+
+pretrained, adapter, more, texts = sys.argv[1], sys.argv[2], *map(json.loads, sys.argv[3:])
+model = VLLM(pretrained, lora_local_path=adapter, **more)
+context = Prompt((texts[0],))
+asked = [LoglikelihoodRequest("t", 0, n, context, text) for n, text in enumerate(texts[1:])]
+answers = dict(model.stream(asked))
+print(json.dumps([answers[n][0] for n in range(len(asked))] + [model.identity()["peft"]]))
+"""
+TEXTS = ("The capital of France is", " Paris", " Rome", " a large city")
+
+
+def write_adapter(folder: Path, model: Any, rank: int = 4, alpha: int = 8) -> None:
+    """An adapter with weights of its own, and the same added to ``model``."""
+    import torch
+    from safetensors.torch import save_file
+
+    numbers = torch.Generator().manual_seed(7)
+    tensors = {}
+    for layer in (0, 5, 11):
+        weight = model.model.layers[layer].self_attn.q_proj.weight
+        down = torch.randn(rank, weight.shape[1], generator=numbers) * 0.05
+        up = torch.randn(weight.shape[0], rank, generator=numbers) * 0.05
+        name = f"base_model.model.model.layers.{layer}.self_attn.q_proj"
+        tensors |= {f"{name}.lora_A.weight": down, f"{name}.lora_B.weight": up}
+        weight.data += (alpha / rank) * (up @ down)
+    folder.mkdir()
+    save_file(tensors, folder / "adapter_model.safetensors")
+    config = {"peft_type": "LORA", "task_type": "CAUSAL_LM", "r": rank, "lora_alpha": alpha}
+    config |= {"target_modules": ["q_proj"], "bias": "none", "lora_dropout": 0.0}
+    (folder / "adapter_config.json").write_text(json.dumps(config), "utf-8")
+
+
+def test_an_adapter(hf: HFLM, tmp_path: Path) -> None:
+    """In a process of its own: an engine is made for adapters or not."""
+    asked: list[Request] = [
+        LoglikelihoodRequest("t", 0, n, Prompt((TEXTS[0],)), text)
+        for n, text in enumerate(TEXTS[1:])
+    ]
+    before = answers(hf, asked)
+    kept = {name: tensor.clone() for name, tensor in hf.model.state_dict().items()}
+    try:
+        write_adapter(tmp_path / "adapter", hf.model)
+        adapted = answers(hf, asked)
+    finally:
+        hf.model.load_state_dict(kept)
+    given = [str(default_weights()), str(tmp_path / "adapter")]
+    given += [json.dumps({**SMALL, "max_model_len": WINDOW}), json.dumps(TEXTS)]
+    done = subprocess.run(
+        [sys.executable, "-c", LORA_PROGRAM, *given],
+        env={**os.environ, **IN_PROCESS, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    *scores, digest = json.loads(done.stdout.splitlines()[-1])
+    assert digest.startswith("sha256:")
+    for score, with_it, without in zip(scores, adapted, before, strict=True):
+        assert score == pytest.approx(with_it[0], abs=PER_TOKEN * with_it.tokens)
+        assert abs(with_it[0] - without[0]) > 10 * PER_TOKEN
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
