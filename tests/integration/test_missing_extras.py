@@ -40,6 +40,7 @@ sys.exit(main({argv!r}))
         (PREVIEW, "hf", "pretrained=gpt2", ("transformers",), "hf"),
         (RUN, "gguf", "path=m.gguf", ("numpy", "cyllama"), "gguf"),
         (RUN, "gguf", "path=m.gguf", ("cyllama",), "gguf"),
+        ("run --tasks demo_mcq@cot+enforced", "gguf", "n_threads=1", ("llguidance",), "enforce"),
         (RUN, "ray", "backend=dummy", ("ray",), "ray"),
         (RUN, "vllm", "pretrained=gpt2", ("vllm",), "vllm"),
         (RUN, "local-completions", HTTP, ("aiohttp", "huggingface_hub", "tokenizers"), "api"),

@@ -5,7 +5,13 @@ from __future__ import annotations
 import pytest
 
 from lm_eval.errors import ConfigError, FormatError, UnknownFormatError
-from lm_eval.formats.compile import compile_format, compile_formats, find_format, get_format
+from lm_eval.formats.compile import (
+    compile_format,
+    compile_formats,
+    find_format,
+    general_names,
+    get_format,
+)
 from lm_eval.formats.enforced import enforced
 from lm_eval.formats.items import Item, build_item
 
@@ -100,3 +106,55 @@ def test_in_another_language_the_phrase_is_that_language() -> None:
     assert grammar is not None
     assert grammar.opening == "Die beste Antwort ist"
     assert fmt.read("Hm. Die beste Antwort ist B", ITEM).value == 1
+
+
+LINE = r"[^ \t\r\n][^\r\n]*"
+NUMBER = r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,9})?"
+
+
+@pytest.mark.parametrize(
+    ("name", "opening", "with_choices", "without"),
+    [
+        ("generate", None, " ?(?:A|B)", None),
+        ("mcq_cot", "The best answer is", " (?:A|B)", None),
+        ("classification", None, " ?(?:Rome|Paris)", None),
+        ("ranking", None, " ?(?:A, B|B, A)", None),
+        ("helm_mc", None, " ?(?:A|B)", None),
+        ("simple_evals", "Answer:", " (?:A|B)", None),
+        ("cot", "The final answer is", " (?:Rome|Paris)", f" (?:{LINE})"),
+        ("qa", None, " ?(?:Rome|Paris)", f" ?(?:{LINE})"),
+        ("nq_open", None, " ?(?:Rome|Paris)", f" ?(?:{LINE})"),
+        ("triviaqa", None, " ?(?:Rome|Paris)", f" ?(?:{LINE})"),
+        ("gsm8k", "####", f" (?:{NUMBER})", f" (?:{NUMBER})"),
+        (
+            "boxed",
+            r"\boxed{",
+            r"(?:Rome|Paris)\}",
+            r"(?:[^ \t\r\n\}][^\r\n\}]*)\}",
+        ),
+        (
+            "minerva_math",
+            "Final Answer: The final answer is $",
+            r"(?:Rome|Paris)\$\. I hope it is correct\.",
+            r"(?:[^ \t\r\n\$][^\r\n\$]*)\$\. I hope it is correct\.",
+        ),
+    ],
+)
+def test_what_each_format_is_held_to(
+    name: str, opening: str | None, with_choices: str, without: str | None
+) -> None:
+    fmt = get_format(f"{name}+enforced")
+    gold = (1, 0) if fmt.answers == "order" else 1 if fmt.answers == "choice" else "Paris"
+    shown = fmt.grammar_for(Item({}, "?", ("Rome", "Paris"), (gold,)))
+    assert shown is not None
+    assert (shown.opening, shown.regex) == (opening, with_choices)
+    if without is not None:
+        bare = fmt.grammar_for(Item({}, "?", (), ("Paris",)))
+        assert bare is not None
+        assert (bare.opening, bare.regex) == (opening, without)
+
+
+def test_every_general_format_that_reads_text_is_in_that_list() -> None:
+    marks = test_what_each_format_is_held_to.pytestmark  # type: ignore[attr-defined]
+    listed = {case[0] for case in marks[0].args[1]}
+    assert listed >= {name for name in general_names() if get_format(name).reads_text}
