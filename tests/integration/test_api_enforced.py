@@ -11,7 +11,7 @@ import pytest
 from lm_eval.errors import MissingExtraError
 from lm_eval.formats.assemble import Chat, Context, Message, Prompt
 from lm_eval.formats.grammar import NUMBER, Grammar, Hole
-from lm_eval.models.gguf import GgufLM, default_weights
+from lm_eval.models.gguf import GgufLM
 from lm_eval.models.openai_completions import (
     LocalChatCompletion,
     LocalCompletionsAPI,
@@ -161,23 +161,6 @@ def test_a_run_over_a_server_that_cannot_hold_is_one_message(lm: GgufLM, tmp_pat
     assert ran.code != 0
     assert "answered freely or with an error" in ran.err
     assert "Ask it as demo_mcq@generate, without +enforced." in ran.err
-
-
-@pytest.fixture(scope="module")
-def llama_server() -> Iterator[str]:
-    """llama.cpp's own server, on one thread."""
-    xllamacpp = pytest.importorskip("xllamacpp")
-    try:
-        weights = default_weights()
-    except MissingExtraError as error:
-        pytest.skip(f"needs the default weights: {error.install}")
-    parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(weights)
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
-    parameters.n_ctx, parameters.n_parallel = 1024, 1
-    server = xllamacpp.Server(parameters)
-    yield server.listening_address
-    del server
 
 
 def test_llama_cpps_server_holds_replies_by_its_grammar(llama_server: str) -> None:

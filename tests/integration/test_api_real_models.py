@@ -9,7 +9,7 @@ import pytest
 
 from lm_eval.errors import MissingExtraError, ModelError
 from lm_eval.formats.assemble import Chat, Message, Prompt
-from lm_eval.models.gguf import GgufLM, default_weights
+from lm_eval.models.gguf import GgufLM
 from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest
 from tests.support.servers.faulty import FaultyServer
@@ -92,23 +92,6 @@ def test_rolling_scores_and_text_over_http_equal_those_in_process(lm: GgufLM) ->
         )
         assert chats.generate_until(asked) == wanted[1]
         chats.close()
-
-
-@pytest.fixture(scope="module")
-def llama_server() -> Iterator[str]:
-    """llama.cpp's own server, on one thread."""
-    xllamacpp = pytest.importorskip("xllamacpp")
-    try:
-        weights = default_weights()
-    except MissingExtraError as error:
-        pytest.skip(f"needs the default weights: {error.install}")
-    parameters = xllamacpp.CommonParams()
-    parameters.model.path = str(weights)
-    parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = 1
-    parameters.n_ctx, parameters.n_parallel = 1024, 1
-    server = xllamacpp.Server(parameters)
-    yield server.listening_address
-    del server
 
 
 def test_llama_cpps_server_generates(llama_server: str) -> None:

@@ -162,6 +162,16 @@ def test_a_backend_that_cannot_is_refused_before_anything_is_asked(tmp_path: Pat
     assert "Ask it as demo_mcq@cot, without +enforced." in ran.err
 
 
+def test_an_order_that_is_too_long_names_its_doc(tmp_path: Path) -> None:
+    work = Workplace(tmp_path)
+    work.rows(choices=list("abcdefg"), answer=[*range(7)])
+    ran = work.cli(
+        "run", "--model", "dummy", "--tasks", f"{work.task(formats=...)}@ranking+enforced"
+    )
+    assert ran.code != 0
+    assert "Task 't@ranking+enforced', doc 0: an order of 7 choices cannot be enforced" in ran.err
+
+
 def test_a_grammar_that_the_engine_cannot_hold_is_refused(tmp_path: Path, lm: GgufLM) -> None:
     work = Workplace(tmp_path)
     task = work.task(doc_to_choice=..., formats={"cot": {"grammar": {"regex": "(?=a)b"}}})

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.errors import LmEvalError
+from lm_eval.errors import FormatError, LmEvalError
 from lm_eval.formats.assemble import (
     Context,
     Prompt,
@@ -30,6 +30,7 @@ from lm_eval.requests.values import (
 )
 
 if TYPE_CHECKING:
+    from lm_eval.formats.grammar import Grammar
     from lm_eval.tasks.prompts import Asked
     from lm_eval.tasks.task import ConfigurableTask
 
@@ -114,10 +115,18 @@ def ask_in(
         return (LoglikelihoodRequest(name, doc_id, 0, contexts[0], text, doc),)
     if kind == "loglikelihood_rolling":
         return (RollingRequest(name, doc_id, 0, asked.continuations[0], doc),)
-    grammar = None
-    if task.format is not None and asked.item is not None:
-        grammar = task.format.grammar_for(asked.item)
+    grammar = _grammar(task, ref, asked)
     return (GenerateRequest(name, doc_id, 0, contexts[0], gen_kwargs, doc, grammar=grammar),)
+
+
+def _grammar(task: ConfigurableTask, ref: DocRef, asked: Asked) -> Grammar | None:
+    """What the reply about a doc is held to, under an enforced format."""
+    if task.format is None or asked.item is None or not task.format.enforced:
+        return None
+    try:
+        return task.format.grammar_for(asked.item)
+    except FormatError as error:
+        raise FormatError(f"Task {ref.name!r}, doc {ref.doc_id}: {error}") from None
 
 
 def _choice_requests(

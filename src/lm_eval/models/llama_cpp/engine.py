@@ -155,7 +155,7 @@ class Engine:
 
     def vocabulary(self) -> tuple[list[bytes], list[int]]:
         """The bytes of every token, and the tokens that end a text, that of the file's EOS first."""
-        tokens = range(int(self._vocab.n_vocab))
+        tokens = range(int(self._model.n_vocab))
         ends = [token for token in tokens if self.ends_generation(token)]
         ends.sort(key=lambda token: token != self.eos)
         return [self.piece(token) for token in tokens], ends
@@ -293,7 +293,7 @@ class Engine:
         if len(tokens) <= _MOST_BIASED:
             try:
                 sampler = self._llama.LlamaSampler(self._llama.LlamaSamplerChainParams())
-                sampler.add_logit_bias(int(self._vocab.n_vocab), [(t, _LIFT) for t in tokens])
+                sampler.add_logit_bias(int(self._model.n_vocab), [(t, _LIFT) for t in tokens])
                 sampler.add_greedy()
                 best = int(sampler.sample(self._context, index))
             except (AttributeError, TypeError, ValueError):
