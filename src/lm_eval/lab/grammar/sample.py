@@ -102,7 +102,7 @@ class FormatList(Sequence[ListedFormat]):
     def _entry(self, one: ListedFormat) -> dict[str, Any]:
         entry: dict[str, Any] = {"name": one.name, "fingerprint": one.format.fingerprint}
         parts = {
-            "slots": _Line(one.slots),
+            "slots": _FlowMapping(one.slots),
             "fields": _Lines(_difference(one.format, self.base)),
             "options": dict(one.options),
         }
@@ -295,18 +295,18 @@ def _dumped(data: Any) -> str:
         style = None if value.isprintable() else '"'
         return dumper.represent_scalar("tag:yaml.org,2002:str", value, style=style)
 
-    def mapping(dumper: yaml.SafeDumper, value: _Lines | _Line) -> yaml.Node:
-        is_line = isinstance(value, _Line)
+    def mapping(dumper: yaml.SafeDumper, value: _Lines | _FlowMapping) -> yaml.Node:
+        is_line = isinstance(value, _FlowMapping)
         return dumper.represent_mapping("tag:yaml.org,2002:map", value, flow_style=is_line)
 
     Dumper.add_representer(str, text)
     Dumper.add_representer(_Lines, mapping)
-    Dumper.add_representer(_Line, mapping)
+    Dumper.add_representer(_FlowMapping, mapping)
     options: dict[str, Any] = {"sort_keys": False, "allow_unicode": True, "width": 10_000}
     return str(yaml.dump(data, Dumper=Dumper, default_flow_style=None, **options))
 
 
-class _Line(dict[str, Any]):
+class _FlowMapping(dict[str, Any]):
     """A mapping that is written in one line."""
 
 

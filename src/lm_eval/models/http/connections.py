@@ -100,14 +100,14 @@ class Connections:
         self._limit = limit
         self._timeout_s = timeout_s
         self._most_bytes = most_bytes
-        self._idle: dict[tuple[str, int], list[Connection]] = {}
-        self._in_use: set[Connection] = set()
+        self._idle: dict[tuple[str, int], list[HttpConnection]] = {}
+        self._in_use: set[HttpConnection] = set()
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._free = limit
         self.was_answered = False
         """Whether a reply has ever begun."""
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
-        self._deadlines: dict[Connection, float] = {}
+        self._deadlines: dict[HttpConnection, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._heads: dict[tuple[Endpoint, int], tuple[Mapping[str, str], bytes]] = {}
         self._resolved: dict[tuple[str, int], tuple[float, str, int]] = {}
@@ -139,7 +139,7 @@ class Connections:
             self._release()
 
     async def _answer(
-        self, connection: Connection, message: bytes, shown: str, deadline: float
+        self, connection: HttpConnection, message: bytes, shown: str, deadline: float
     ) -> HttpReply | Failure:
         self._in_use.add(connection)
         is_whole = False
@@ -173,7 +173,7 @@ class Connections:
                 connection.abort()
 
     async def _whole(
-        self, connection: Connection, reply: HttpReply | Failure
+        self, connection: HttpConnection, reply: HttpReply | Failure
     ) -> HttpReply | Failure:
         """The reply with its body read to the end and unpacked; large ones wait for one another."""
         if reply is _LARGER:
@@ -187,7 +187,7 @@ class Connections:
             return self._unpacked(connection, reply, self._most_bytes)
 
     def _unpacked(
-        self, connection: Connection, reply: HttpReply | Failure, most: int
+        self, connection: HttpConnection, reply: HttpReply | Failure, most: int
     ) -> HttpReply | Failure:
         packing = connection.packing
         if packing is None or isinstance(reply, Failure):
@@ -232,7 +232,7 @@ class Connections:
 
     # -- connections -----------------------------------------------------------------------------
 
-    def _kept(self, endpoint: Endpoint) -> Connection | None:
+    def _kept(self, endpoint: Endpoint) -> HttpConnection | None:
         kept = self._idle.get((endpoint.host, endpoint.port))
         while kept:
             connection = kept.pop()
@@ -243,7 +243,7 @@ class Connections:
 
     async def _opened(
         self, endpoint: Endpoint, shown: str, connect_s: float
-    ) -> Connection | Failure:
+    ) -> HttpConnection | Failure:
         try:
             return await asyncio.wait_for(self._connected(endpoint), connect_s)
         except asyncio.TimeoutError:
@@ -258,14 +258,14 @@ class Connections:
             why = os.strerror(error.errno) if error.errno else str(error)
             return REFUSED.about(shown, why)
 
-    async def _connected(self, endpoint: Endpoint) -> Connection:
+    async def _connected(self, endpoint: Endpoint) -> HttpConnection:
         host, port = endpoint.host, endpoint.port
         until, known, family = self._resolved.get((host, port), (0.0, host, 0))
         if time.monotonic() > until:
             known, family = host, 0
         peer = (host, port)
         transport, protocol = await self._loop.create_connection(
-            lambda: Connection(peer, self._most_bytes), known, port, family=family
+            lambda: HttpConnection(peer, self._most_bytes), known, port, family=family
         )
         address = transport.get_extra_info("peername")[0]
         family = transport.get_extra_info("socket").family
@@ -305,7 +305,7 @@ class Connections:
             self._timer = self._loop.call_at(min(later), self._expire)
 
 
-class Connection(asyncio.Protocol):
+class HttpConnection(asyncio.Protocol):
     """One connection: carries one request at a time, and reads the reply as it comes."""
 
     def __init__(self, peer: tuple[str, int], most_bytes: int) -> None:
