@@ -46,8 +46,8 @@ def sweep(
     output: str | None = "out",
     **arguments: Any,
 ) -> Outcome:
-    """A sweep of the task ``t``; model arguments by name."""
-    flags = ["--formats", formats, "--model", model]
+    """A sweep of the task ``t``, with its findings in sentences; model arguments by name."""
+    flags = ["--formats", formats, "--model", model, "--table", "full"]
     if arguments:
         flags += ["--model_args", ",".join(f"{name}={value}" for name, value in arguments.items())]
     if output is not None:
@@ -90,7 +90,9 @@ def test_the_screens_of_a_sweep(place: Workplace) -> None:
     screens = []
     for flags in (
         ("--formats", "20"),
+        ("--formats", "20", "--table", "full"),
         ("--formats", "20", "--budget", "3n"),
+        ("--formats", "20", "--budget", "3n", "--table", "full"),
         ("--formats", "12", "--search", "both", "--plots"),
         ("--formats", "12", "--search", "best", "--dry_run"),
     ):
@@ -100,6 +102,19 @@ def test_the_screens_of_a_sweep(place: Workplace) -> None:
     screen = re.sub(r"(results|sweep)_\d\S+\.json", r"\1_TIME.json", "\n".join(screens))
     shown = "".join(f"{line.rstrip()}\n" for line in screen.splitlines())
     assert GOLDEN.joinpath("lab", "sweep.txt").read_text("utf-8") == shown
+
+
+@pytest.mark.parametrize("flags", [(), ("--budget", "3n"), ("--search", "both")])
+def test_a_narrow_screen(
+    place: Workplace, flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    model = ["--model", "planted", "--model_args", "by_label=0.95", "--formats", "12"]
+    done = place.cli("sweep", "--tasks", "t.yaml", *model, *flags)
+    assert done.code == 0, done.err
+    lines = [line for line in done.out.splitlines() if f"{place.folder}" not in line]
+    assert max(map(len, lines)) <= 60
+    assert len(lines) <= 80
 
 
 # All cells

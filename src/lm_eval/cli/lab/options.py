@@ -78,6 +78,8 @@ _SWEEP = {
     "multiple of the number of items such as 2n, or full (default)",
     "--search best|worst|both": "find the extremes with few cells (--budget; by default 4 items "
     "per format in the first of several rounds), then score them on fresh items",
+    "--table screen|full": "how the result is shown: on one screen, or with every finding in a "
+    "sentence (default: screen)",
     "--search_method METHOD": "halving (default, and the only method): all formats on the same few "
     "items, the better half on more, and so on",
     **_PLOTS,
@@ -189,6 +191,7 @@ def add_sweep(commands: Any) -> None:
         _SWEEP,
         axis={"metavar": "AXIS"},
         search_method={"type": one_of("halving")},
+        table={"default": "screen"},
         plots={"const": IN_TERMINAL},
     )
     add_asking(parser)

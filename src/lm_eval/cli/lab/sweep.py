@@ -75,7 +75,7 @@ def sweep(args: argparse.Namespace) -> int:
                 print_dry_run(ready, run)
                 return 0
             for prepared in ready:
-                show(swept(prepared, run), args.plots)
+                show(swept(prepared, run), args.plots, is_full=args.table == "full")
     return 0
 
 
@@ -140,9 +140,14 @@ def swept(ready: Setup, run: Run) -> Sweep:
     return write_summary(result)
 
 
-def show(result: Sweep, plots: str | None) -> None:
+def show(result: Sweep, plots: str | None, *, is_full: bool = False) -> None:
     """Print the result and the paths of its files; draw or save the plots."""
-    print_sweep(result, console())
+    if is_full:
+        print_sweep(result, console())
+    else:
+        from lm_eval.screen.sweep import print_sweep_screen
+
+        print_sweep_screen(result, console())
     for name in ("formats", "answers", "results", "summary"):
         if name in result.files:
             print_line(f"{name.capitalize()}: {result.files[name]}")

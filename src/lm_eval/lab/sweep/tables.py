@@ -36,10 +36,10 @@ SHOWN = 5
 ALL_SHOWN = 2 * SHOWN
 """Up to this many formats, all are in the table; too few for quantiles or slots."""
 CLEAR_BEST = 0.5
-_MOVABLE = ("differs", "chance", "choosing", "read", "p", "against")
+MOVABLE = ("differs", "chance", "choosing", "read", "p", "against")
 
 
-_COLUMNS = (
+COLUMNS = (
     Column("what", "", stays=False),
     Column("name", "Format", wraps=True, stays=True),
     Column("score", "Score", is_number=True, stays=True),
@@ -91,14 +91,14 @@ def table(sweep: Sweep) -> FittingTable:
     if isinstance(result, SearchResult):
         rows = [_extreme_row(sweep, extreme) for extreme in result.extremes]
         base = _cells(sweep, 0, result.base, what="base", differs="")
-        return FittingTable(_COLUMNS, (rows, [base]), _MOVABLE)
+        return FittingTable(COLUMNS, (rows, [base]), MOVABLE)
     order = _best_first(sweep, result.scores)
     if len(order) <= ALL_SHOWN:
-        return FittingTable(_COLUMNS, ([_row(sweep, result, row) for row in order],), _MOVABLE)
+        return FittingTable(COLUMNS, ([_row(sweep, result, row) for row in order],), MOVABLE)
     ends = order[:SHOWN], order[-SHOWN:]
     base_row = () if any(0 in rows for rows in ends) else (0,)
     sections = [[_row(sweep, result, row) for row in rows] for rows in (*ends, base_row)]
-    return FittingTable(_COLUMNS, sections, _MOVABLE)
+    return FittingTable(COLUMNS, sections, MOVABLE)
 
 
 def _best_first(sweep: Sweep, scores: Sequence[Estimate]) -> list[int]:
@@ -188,7 +188,7 @@ def save_plots(sweep: Sweep, folder: str | Path) -> list[Path]:
 # Sentences
 
 
-_OTHER_AXES = {
+OTHER_AXES = {
     "wording": "These formats ask in different words, so this is not the effect of layout.",
     "shots": "What varies here is the few-shot examples, not the layout.",
     "reasoning": "What varies here is whether the model reasons first, not the layout.",
@@ -213,8 +213,8 @@ def sentences(sweep: Sweep) -> list[str]:
         words = _partial_words(sweep, result)
     else:
         words = _search_words(sweep, result)
-    about = _OTHER_AXES.get(sweep.plan.formats.axis, "")
-    words = [*words, about, *sweep.notes, *_paid(sweep)]
+    about = OTHER_AXES.get(sweep.plan.formats.axis, "")
+    words = [*words, about, *sweep.notes, *paid(sweep)]
     return [sentence for sentence in words if sentence]
 
 
@@ -240,7 +240,7 @@ def _full_words(sweep: Sweep, result: FullSweep) -> list[str]:
         _extremes(sweep.plan, result) if many >= MANY_FORMATS else "",
         _middle(result) if many > ALL_SHOWN else "",
         _mean(result),
-        _slots(result),
+        slot_words(result),
     ]
 
 
@@ -275,7 +275,7 @@ def _mean(result: FullSweep) -> str:
     return f"The mean over these formats is {number(mean.value, 2)}{ends(mean)}."
 
 
-def _slots(result: FullSweep) -> str:
+def slot_words(result: FullSweep) -> str:
     """Slots that go with the differences; empty unless the spread is significant."""
     if result.spread.p >= ALPHA:
         return ""
@@ -364,7 +364,7 @@ def _search_words(sweep: Sweep, result: SearchResult) -> list[str]:
             f"This few fresh items ({result.fresh_items}) make for wide intervals. More items help, or "
             "a smaller --budget."
         )
-    return [*said, *_ran_out(result), unread_words(sweep, "a difference")]
+    return [*said, *ran_out(result), unread_words(sweep, "a difference")]
 
 
 def _extreme(plan: Plan, extreme: Extreme, items: str) -> str:
@@ -388,7 +388,7 @@ def _difference(pair: Paired) -> str:
     return f"{pair.difference.value:+.2f}{ends(pair.difference)}, {p_words(pair.p)} by {pair.test}"
 
 
-def _ran_out(result: SearchResult) -> list[str]:
+def ran_out(result: SearchResult) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for extreme in result.extremes:
         if extreme.search.reason is not None:
@@ -402,7 +402,7 @@ def _ran_out(result: SearchResult) -> list[str]:
 # What all have
 
 
-def _paid(sweep: Sweep) -> list[str]:
+def paid(sweep: Sweep) -> list[str]:
     said = []
     if sweep.missing:
         count = "counts" if sweep.missing == 1 else "count"
