@@ -52,6 +52,7 @@ class Contract:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._lock = Lock()
+        self._comparing = Lock()  # of its own: a long comparison must not hold up the list of runs
         self._looked = time.monotonic()
         self._compared: dict[str, tuple[Any, dict[str, Any]]] = {}
         self._fields: dict[tuple[str, str], list[str]] = {}
@@ -119,7 +120,7 @@ class Contract:
         sign = tuple(id(run.stored) for run in finished)
         known = self._compared.get(ids)
         if known is None or known[0] != sign:
-            with self._lock:
+            with self._comparing:
                 found = comparisons(finished)
                 live = [run.model for run in runs if run.is_live]
                 found["notes"] += [f"Not compared before it is finished: {name}." for name in live]

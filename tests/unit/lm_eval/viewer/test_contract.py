@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from lm_eval.reports.items import ItemColumns
 from lm_eval.viewer import contract as contracts
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract, UnknownAddressError, item_columns, state_of
-from tests.support.paths import ROOT
+from tests.support.paths import ROOT, SOURCE
 from tests.support.peer_files import write_peer_run
 from tests.support.viewed_runs import HOSTILE, four_formats, hostile
 
@@ -120,6 +123,33 @@ def test_a_comparison_is_that_of_the_lab(contract: Contract, place: Path) -> Non
     ]
     assert block["spread"]["value"] == wanted.spread.value if wanted.spread else False
     assert block["findings"]
+
+
+_WITHOUT_PACKAGES = """
+import sys
+for name in ("numpy", "scipy", "orjson", "aiohttp"):
+    sys.modules[name] = None
+from lm_eval.viewer.catalogue import Catalogue
+from lm_eval.viewer.contract import Contract
+contract = Contract(Catalogue(sys.argv[1:]))
+(run,) = contract.answer("runs")["runs"]
+for result in run["results"]:
+    for address in ("columns/{}/{}", "texts/{}/{}/0", "samples/{}/{}/0"):
+        contract.json(address.format(run["id"], result["key"]))
+print(contract.answer(f"compare/{run['id']}")["problem"])
+"""
+
+
+def test_the_core_is_enough_for_all_but_verdicts(place: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _WITHOUT_PACKAGES, str(place)],
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "pip install 'lm-eval-formats[lab]'" in done.stdout
 
 
 @pytest.mark.parametrize(
