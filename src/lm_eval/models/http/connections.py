@@ -34,11 +34,8 @@ from lm_eval.models.http.failures import (
 )
 from lm_eval.models.http.framing import (
     LARGE,
-    LONGEST_HEAD,
-    Body,
-    Head,
     HttpReply,
-    read_head,
+    Incoming,
     unpacked,
 )
 
@@ -314,15 +311,12 @@ class HttpConnection(asyncio.Protocol):
         self.idle_since = 0.0
         self.why = ""
         """What is wrong, in the words of this module, for a failure's text."""
-        self.packing: bytes | None = None
         self.is_large = False
         self.can_be_used_again = False
         self._most_bytes = most_bytes
         self._loop = asyncio.get_running_loop()
         self._waiter: asyncio.Future[HttpReply | Failure] | None = None
-        self._start = b""
-        self._head: Head | None = None
-        self._body = Body()
+        self._reply = Incoming()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
@@ -330,24 +324,28 @@ class HttpConnection(asyncio.Protocol):
     def send(self, message: bytes) -> asyncio.Future[HttpReply | Failure]:
         """Send a request; what comes of it."""
         self._waiter = waiter = self._loop.create_future()
-        self._start, self._head = b"", None
+        self._reply = Incoming()
         self.is_large = self.can_be_used_again = False
-        self.packing = None
         self._transport.write(message)
         return waiter
 
     @property
     def is_answered(self) -> bool:
         """Whether the reply has begun."""
-        return self._head is not None
+        return self._reply.has_head
+
+    @property
+    def packing(self) -> bytes | None:
+        """How the body is packed."""
+        return self._reply.packing
 
     async def read_on(self, most_bytes: int) -> HttpReply | Failure:
         """The whole reply, whose body has become large; its limit is ``most_bytes``."""
         self._waiter = self._loop.create_future()
-        self._body.most = most_bytes
+        self._reply.most = most_bytes
         if self.is_open:
             self._transport.resume_reading()
-        self._feed(b"")
+        self._settle_if_over()
         if not self.is_open and not self._waiter.done():
             self._end()
         return await self._waiter
@@ -360,6 +358,7 @@ class HttpConnection(asyncio.Protocol):
             self._waiter.set_result(failure)
 
     def abort(self) -> None:
+        self._reply.drop()
         if self.is_open:
             self.is_open = False
             self._transport.abort()
@@ -367,52 +366,28 @@ class HttpConnection(asyncio.Protocol):
     # -- what comes ------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
+        if not self.is_open:
+            return
         if self._waiter is None or (self._waiter.done() and not self.is_large):
             self.abort()  # nothing was asked
-        elif self._head is None:
-            self._begin(data)
         else:
             self._feed(data)
 
-    def _begin(self, data: bytes) -> None:
-        """The head of the reply, and what comes with it."""
-        if self._start:
-            data = self._start + data
-        end = data.find(b"\r\n\r\n")
-        if end < 0:
-            self._start = data
-            if len(data) > LONGEST_HEAD or b"HTTP/1."[: len(data)] != data[:7]:
-                self.fail(NO_HTTP, "it does not begin with a head of HTTP/1")
-            return
-        try:
-            head = read_head(data[:end])
-        except ValueError as error:
-            self.fail(NO_HTTP, str(error))
-            return
-        rest = data[end + 4 :]
-        if head.status < 200:  # such as 100 Continue: the reply itself is still to come
-            self._start = b""
-            if rest:
-                self._begin(rest)
-            return
-        self._head, self.packing = head, head.packing
-        if head.length == len(rest) <= LARGE:
-            self._finish(rest, is_clean=True)
-            return
-        if head.length is not None and head.length > self._most_bytes:
-            self.fail(TOO_LARGE)
-            return
-        self._body = Body(head.length, head.is_chunked)
-        self._feed(rest)
-
     def _feed(self, data: bytes) -> None:
-        body = self._body
+        reply = self._reply
         try:
-            is_whole = body.feed(data)
+            reply.feed(data)
         except ValueError as error:
-            self.fail(BROKEN_OFF, str(error))
+            self.fail(BROKEN_OFF if reply.has_head else NO_HTTP, str(error))
             return
-        if body.size > body.most:
+        self._settle_if_over()
+
+    def _settle_if_over(self) -> None:
+        """Settle the request where the reply is whole, or larger than it may be."""
+        reply = self._reply
+        if (reply.length or 0) > self._most_bytes:
+            self.fail(TOO_LARGE)
+        elif reply.size > reply.most:
             if self.is_large:
                 self.fail(TOO_LARGE)
                 return
@@ -420,16 +395,19 @@ class HttpConnection(asyncio.Protocol):
             if not self._transport.is_closing():
                 self._transport.pause_reading()
             self._settle(_LARGER)
-        elif is_whole:
-            self._finish(body.content(), is_clean=not body.surplus)
+        elif reply.is_whole:
+            self._finish()
 
-    def _finish(self, content: bytes, *, is_clean: bool) -> None:
-        head = self._head
-        assert head is not None
+    def _finish(self) -> None:
+        reply = self._reply
         self.can_be_used_again = (
-            is_clean and head.keeps_open and not self._transport.get_write_buffer_size()
+            reply.is_whole
+            and reply.keeps_open
+            and not reply.has_surplus
+            and not self._transport.get_write_buffer_size()
         )
-        self._settle(HttpReply(head.status, head.headers, content))
+        self._settle(reply.reply())
+        reply.drop()
 
     def _settle(self, outcome: HttpReply | Failure) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -443,11 +421,12 @@ class HttpConnection(asyncio.Protocol):
 
     def _end(self) -> None:
         """The connection has ended before the reply did, as far as anyone knows."""
-        if self._head is None:
-            self.fail(HUNG_UP if not self._start else NO_HTTP, "it ends before its head does")
-        elif self._body.ends_with_connection and self._body.size <= self._body.most:
-            self._finish(self._body.content(), is_clean=False)
-        elif self._body.size > self._body.most:
+        reply = self._reply
+        if not reply.has_head:
+            self.fail(NO_HTTP if reply.has_begun else HUNG_UP, "it ends before its head does")
+        elif reply.size > reply.most:
             self.fail(TOO_LARGE)
+        elif reply.ends_with_connection:
+            self._finish()
         else:
-            self.fail(BROKEN_OFF, self._body.progress)
+            self.fail(BROKEN_OFF, reply.progress)

@@ -343,7 +343,7 @@ def _tls(verify_certificate: bool, ca_cert_path: str | None) -> ssl.SSLContext |
 def _check_installed() -> None:
     """The extra is there as a whole or not at all, whichever part of it an address needs."""
     try:
-        is_there = find_spec("aiohttp") is not None
+        is_there = all(find_spec(name) is not None for name in ("aiohttp", "httptools"))
     except ImportError:
         is_there = False
     if not is_there:
@@ -360,5 +360,6 @@ def _import_aiohttp() -> ModuleType:
 
 def _missing() -> MissingExtraError:
     return MissingExtraError(
-        "Models over HTTP need the package aiohttp.", install="pip install 'lm-eval-formats[api]'"
+        "Models over HTTP need the packages aiohttp and httptools.",
+        install="pip install 'lm-eval-formats[api]'",
     )

@@ -1,4 +1,4 @@
-"""Heads and bodies of HTTP replies, whole, in pieces, and broken."""
+"""HTTP replies: whole, in pieces, and broken; packed bodies."""
 
 from __future__ import annotations
 
@@ -7,26 +7,40 @@ import zlib
 
 import pytest
 
-from lm_eval.models.http.framing import Body, read_head, unpacked
+from lm_eval.models.http.framing import HttpReply, Incoming, unpacked
 
 
-def head(*lines: str, first: str = "HTTP/1.1 200 OK") -> bytes:
-    return "\r\n".join([first, *lines]).encode()
+def message(*lines: str, first: str = "HTTP/1.1 200 OK", body: bytes = b"") -> bytes:
+    return "\r\n".join([first, *lines, "", ""]).encode() + body
 
 
-def test_a_head_is_read() -> None:
-    read = read_head(head("Content-Type: application/json", "content-LENGTH:  12 "))
-    assert (read.status, read.length, read.is_chunked, read.packing) == (200, 12, False, None)
-    assert read.headers[0] == (b"Content-Type", b"application/json")
-    assert read.keeps_open
+def read(data: bytes, size: int | None = None) -> Incoming:
+    """A reply whose bytes come in pieces of a size."""
+    incoming = Incoming()
+    for at in range(0, len(data), size or len(data)):
+        incoming.feed(data[at : at + (size or len(data))])
+    return incoming
+
+
+@pytest.mark.parametrize("size", [1, 5, None])
+def test_a_reply_is_read(size: int | None) -> None:
+    data = message("Content-Type: application/json", "content-LENGTH:  2 ", body=b"{}")
+    incoming = read(data, size)
+    assert incoming.is_whole
+    assert incoming.keeps_open
+    assert (incoming.length, incoming.packing) == (2, None)
+    headers = ((b"Content-Type", b"application/json"), (b"content-LENGTH", b"2"))
+    reply = incoming.reply()
+    assert (reply.status, reply.body) == (200, b"{}")
+    assert tuple((name, value.strip()) for name, value in reply.headers) == headers
 
 
 @pytest.mark.parametrize(
     ("lines", "first", "keeps_open"),
     [
-        (["Content-Length: 1", "Connection: close"], "HTTP/1.1 200 OK", False),
-        (["Content-Length: 1"], "HTTP/1.0 200 OK", False),
-        (["Content-Length: 1", "Connection: Keep-Alive"], "HTTP/1.0 200 OK", True),
+        (["Content-Length: 0", "Connection: close"], "HTTP/1.1 200 OK", False),
+        (["Content-Length: 0"], "HTTP/1.0 200 OK", False),
+        (["Content-Length: 0", "Connection: Keep-Alive"], "HTTP/1.0 200 OK", True),
         ([], "HTTP/1.1 200 OK", False),
         ([], "HTTP/1.1 204 No Content", True),
         (["Transfer-Encoding: chunked", "Content-Length: 1"], "HTTP/1.1 200", True),
@@ -35,72 +49,81 @@ def test_a_head_is_read() -> None:
 def test_when_a_connection_can_be_used_again(
     lines: list[str], first: str, keeps_open: bool
 ) -> None:
-    assert read_head(head(*lines, first=first)).keeps_open is keeps_open
+    assert read(message(*lines, first=first)).keeps_open is keeps_open
 
 
-def test_chunks_count_more_than_a_length() -> None:
-    read = read_head(head("Content-Length: 5", "Transfer-Encoding: Chunked"))
-    assert read.is_chunked
-    assert read.length is None
+@pytest.mark.parametrize("size", [1, None])
+def test_word_that_the_reply_is_to_come_is_not_the_reply(size: int | None) -> None:
+    early = message("X: early", first="HTTP/1.1 100 Continue")
+    incoming = read(early, size)
+    assert not incoming.has_head
+    assert not incoming.is_whole
+    incoming.feed(message("Content-Length: 1", body=b"a"))
+    assert incoming.reply() == HttpReply(200, ((b"Content-Length", b"1"),), b"a")
 
 
 @pytest.mark.parametrize(
-    ("data", "says"),
+    "data",
     [
-        (b"220 mail.example ESMTP", "it begins with"),
-        (b"HTTP/2 200", "it begins with"),
-        (b"HTTP/1.1 20 OK", "it begins with"),
-        (head("no colon"), "a line of its head"),
-        (head(" folded: line"), "a line of its head"),
-        (head("Name : value"), "a line of its head"),
-        (head("Content-Length: -1"), "its length"),
-        (head("Content-Length: 1_0"), "its length"),
-        (head("Content-Length: 1", "Content-Length: 2"), "its length"),
-        (head(f"Content-Length: {'9' * 5000}"), "its length"),
-        (head("Transfer-Encoding: gzip, chunked"), "its transfer encoding"),
+        b"220 mail.example ESMTP",
+        b"HTTP/2 200",
+        message(first="HTTP/1.1 20 OK"),
+        message("no colon"),
+        message("Name : value"),
+        message("Content-Length: -1"),
+        message("Content-Length: 1_0"),
+        message("Content-Length: 1", "Content-Length: 2"),
+        message(f"Content-Length: {'9' * 5000}"),
+        message("Upgrade: x", "Connection: upgrade", first="HTTP/1.1 101 Switching"),
+        message(f"Long: {'a' * 70_000}")[:-4],
     ],
 )
-def test_what_is_not_a_head(data: bytes, says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        read_head(data)
+def test_what_is_not_a_head(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"\w"):
+        read(data, 1000)
 
 
 CHUNKED = b"4\r\nWiki\r\n6;name=value\r\npedia \r\nB\r\nin \r\nchunks\r\n0\r\nTrailer: x\r\n\r\n"
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, len(CHUNKED)])
-def test_chunks_come_in_any_pieces(size: int) -> None:
-    body = Body(None, is_chunked=True)
-    pieces = [CHUNKED[at : at + size] for at in range(0, len(CHUNKED), size)]
-    assert [body.feed(piece) for piece in pieces] == [False] * (len(pieces) - 1) + [True]
-    assert body.content() == b"Wikipedia in \r\nchunks"
-    assert body.size == len(body.content())
-    assert not body.surplus
+@pytest.mark.parametrize("size", [1, 2, 3, 7, None])
+def test_chunks_come_in_any_pieces(size: int | None) -> None:
+    incoming = read(message("Content-Length: 5", "Transfer-Encoding: Chunked", body=CHUNKED), size)
+    assert incoming.is_whole
+    assert not incoming.has_surplus
+    reply = incoming.reply()
+    assert reply.body == b"Wikipedia in \r\nchunks"
+    assert incoming.size == len(reply.body)
+    assert len(reply.headers) == 2, "what comes behind the chunks is left out"
 
 
 @pytest.mark.parametrize(
     "data",
-    [b"x\r\n", b"\r\n", b"-4\r\nWiki\r\n", b"0x4\r\nWiki\r\n", b"3\r\nWiki\r\n", b"1" * 70_000],
+    [b"x\r\n", b"\r\n", b"-4\r\nWiki\r\n", b"0x4\r\nWiki\r\n", b"3\r\nWiki\r\n", b"1" * 70],
 )
 def test_what_is_not_a_chunk(data: bytes) -> None:
-    with pytest.raises(ValueError, match="chunk"):
-        Body(None, is_chunked=True).feed(data)
+    with pytest.raises(ValueError, match=r"(?i)chunk"):
+        read(message("Transfer-Encoding: chunked", body=data))
 
 
 def test_bytes_behind_a_body_are_not_part_of_it() -> None:
-    for body, data in (
-        (Body(3), b"abcHTTP/1.1"),
-        (Body(None, is_chunked=True), b"3\r\nabc\r\n0\r\n\r\nHTTP/1.1"),
+    for data in (
+        message("Content-Length: 3", body=b"abcHTTP/1.1"),
+        message("Transfer-Encoding: chunked", body=b"3\r\nabc\r\n0\r\n\r\nHTTP/1.1"),
+        message("Content-Length: 3", "Connection: close", body=b"abcHTTP/1.1"),
+        message("Content-Length: 3", body=b"abc") + message("Content-Length: 2", body=b"de"),
     ):
-        assert body.feed(data)
-        assert (body.content(), body.surplus) == (b"abc", b"HTTP/1.1")
+        incoming = read(data)
+        assert incoming.is_whole
+        assert incoming.has_surplus
+        assert incoming.reply().body == b"abc"
 
 
 def test_a_body_without_a_length_ends_with_its_connection() -> None:
-    body = Body(None)
-    assert not body.feed(b"abc")
-    assert body.ends_with_connection
-    assert body.content() == b"abc"
+    incoming = read(message(body=b"abc"))
+    assert not incoming.is_whole
+    assert incoming.ends_with_connection
+    assert incoming.reply().body == b"abc"
 
 
 def _raw(data: bytes) -> bytes:
@@ -132,6 +155,7 @@ def test_a_packed_body_is_bounded() -> None:
     ("packing", "packed", "says"),
     [
         (b"br", b"text", "packed as 'br'"),
+        (b"gzip, chunked", b"text", "packed as 'gzip, chunked'"),
         (b"gzip", b"text", "cannot be unpacked"),
         (b"gzip", gzip.compress(b"text", mtime=0)[:-3], "incomplete"),
     ],
