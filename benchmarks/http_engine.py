@@ -11,8 +11,9 @@ and for two such servers in one run (8 connections to each, so that the servers 
 
     two servers  requests per second, relative to one of them (bound: at least 1.8)
 
-and, for the whole program (``--whole``), a run of ``lm-eval run`` on 2,000 chat docs at 32 connections,
-start-up included, relative to the plain client's time for as many requests (bound: at least 0.5).
+and, for the whole program (``--whole``), a run of ``lm-eval run`` on 2,000 chat docs at 32 and 128
+connections, start-up included, relative to the plain client's time for as many requests (bound: at
+least 0.5).
 """
 
 from __future__ import annotations
@@ -304,7 +305,8 @@ def main() -> None:
             compare(url, connections, args.count, args.turns)
         several((url, other), 8, args.count // 2, args.turns)
         if args.whole:
-            whole(url, 2000, 32, args.turns)
+            for connections in (32, 128):
+                whole(url, 2000, connections, args.turns)
 
 
 if __name__ == "__main__":
