@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from string import ascii_letters
 from typing import NamedTuple
 
 from lm_eval.formats.readers.language import EMOJI, vocabulary_of
@@ -48,6 +49,8 @@ _ARTICLE = re.compile(
 )
 _MOST_SPELLED = 64  # labels in one pattern; the look-up of a token does not slow down with more
 _LEAD_WORDS = 12
+_REMEMBERED = 2000  # characters: of longer texts nothing is kept in memory
+_LETTERS = frozenset(ascii_letters)
 
 
 class Mention(NamedTuple):
@@ -132,6 +135,16 @@ class AnswerOptions:
         """True if ``label`` is written in the case in which it was shown."""
         return label in self.places or " ".join(label.split()) in self.places
 
+    def holds_label(self, text: str) -> bool:
+        """False if there is no label anywhere in ``text``; the last short text is remembered."""
+        if len(text) > _REMEMBERED:
+            return True
+        last: tuple[str, bool] | None = self.__dict__.get("_last")
+        if last is None or last[0] is not text:
+            last = (text, self.label.search(text) is not None)
+            self.__dict__["_last"] = last
+        return last[1]
+
     def label_here(self, text: str, pos: int) -> Mention | None:
         """The label that begins exactly at ``pos``."""
         match = self.label.match(text, pos)
@@ -149,6 +162,8 @@ class AnswerOptions:
 
     def label_at(self, text: str, low: str, pos: int) -> Mention | None:
         """The label at ``pos``, after markup, a repeated placeholder and words that change nothing."""
+        if not self.holds_label(text):
+            return None
         adverb = None
         may_repeat = "[" in text or "_" in text or "<" in text or "(" in text
         for _ in range(_LEAD_WORDS):
@@ -233,6 +248,8 @@ class AnswerOptions:
 
 def opened(text: str, pos: int) -> int:
     """Where the markup that begins at ``pos`` ends."""
+    if text[pos : pos + 1] in _LETTERS:  # nor does any markup begin so
+        return pos
     match = _OPEN.match(text, pos)
     return match.end() if match else pos
 
