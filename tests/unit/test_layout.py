@@ -181,3 +181,13 @@ def test_own_modules_import_the_real_home() -> None:
 def test_modules_open_with_a_docstring(module: str) -> None:
     if len(TREES[module].body) > 1:
         assert ast.get_docstring(TREES[module]), f"{module} has no docstring"
+
+
+def test_every_class_name_is_used_once() -> None:
+    """One word, one thing: someone who searches for a class finds one."""
+    homes: dict[str, set[str]] = {}
+    for module, tree in TREES.items():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name, set()).add(module)
+    assert not {name: sorted(where) for name, where in homes.items() if len(where) > 1}
