@@ -846,7 +846,7 @@ def test_formats_are_listed_whole_on_a_narrow_terminal(place: Workplace, columns
     assert "Output: multiple_choice, Labels: letters, Needs choices: yes" in " ".join(
         done.stdout.split()
     )
-    assert len(lines) < 150
+    assert len(lines) < 200
 
 
 def test_values_given_in_two_places_are_not_dropped(place: Workplace) -> None:
