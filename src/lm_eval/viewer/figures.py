@@ -15,13 +15,12 @@ from typing import Any
 
 import lm_eval
 from lm_eval.errors import ComparisonError, LmEvalError, MissingExtraError
-from lm_eval.lab.stored.measurement import primary_metric
-from lm_eval.lab.stored.run import PLAIN, StoredRun
+from lm_eval.lab.stored.run import PLAIN, StoredResult, StoredRun
+from lm_eval.lab.stored.scores import StoredScore, group_scores, scores_by, scores_of
 from lm_eval.text.encode import plain
 from lm_eval.text.numbers import duration
 from lm_eval.viewer.catalogue import AnyRun, UnfinishedRun, ViewedRun, result_key
 
-NORMAL_Z = 1.959964
 _SHOWN_CONFIG = (
     *("model", "model_args", "batch_size", "device", "limit", "gen_kwargs", "use_cache"),
     *("random_seed", "numpy_seed", "torch_seed", "fewshot_seed", "command"),
@@ -50,7 +49,7 @@ def card(run: AnyRun, root: str) -> dict[str, Any]:
         "version": _version(results),
         "harness": _is_harness(results),
         "results": rows,
-        "groups": [_group_row(stored, name) for name in results.get("groups", {})],
+        "groups": _group_rows(stored),
         "shots": sorted({row["shots"] for row in rows if row["shots"] is not None}),
     }
 
@@ -128,6 +127,7 @@ def result_row(run: ViewedRun, name: str) -> dict[str, Any]:
     """One row of a run's table: a score with its interval, what was parsed, what it cost."""
     stored = run.stored
     results, scores = stored.results, stored.results["results"][name]
+    found = _scores(stored, name)
     row: dict[str, Any] = {
         "name": name,
         "key": result_key(name),
@@ -136,8 +136,9 @@ def result_row(run: ViewedRun, name: str) -> dict[str, Any]:
         "shots": _shots(results, name),
         "n": _size(results, name),
         "chance": _finite(_section(results, "chance").get(name)),
-        **_score(stored, name),
-        "others": _other_scores(stored, name),
+        **(_shown_score(found[0]) if found else _NO_SCORE),
+        "higher": found[0].higher_is_better if found else True,
+        "others": [_shown_score(score) for score in found[1:]],
         "share_read": _finite(scores.get("share_read,none")),
         "unread": _counts(scores.get("unread")),
         "cut_off": _finite(scores.get("cut_off")),
@@ -151,65 +152,44 @@ def result_row(run: ViewedRun, name: str) -> dict[str, Any]:
         "fingerprint": _section(results, "formats").get(name, {}).get("fingerprint"),
         "of": _finite(_section(_section(results, "n-samples"), name).get("original")),
     }
-    row["if_read"] = _finite(scores.get(f"{row['metric']}_read,none"))
+    row["if_read"] = _finite(scores.get(f"{found[0].metric}_read,none")) if found else None
     return row
 
 
-def _score(run: StoredRun, name: str) -> dict[str, Any]:
-    """The primary metric with its interval; of a file that has none, from the standard error."""
+def _shown_score(score: StoredScore) -> dict[str, Any]:
+    """A score with its interval."""
+    suffix = "" if score.filter == "none" else f" ({score.filter})"
+    estimate = score.estimate
+    return {
+        "metric": f"{score.metric}{suffix}",
+        "value": _finite(estimate.value),
+        "low": estimate.low,
+        "high": estimate.high,
+        "by": "" if estimate.method == "none" else estimate.method,
+    }
+
+
+_NO_SCORE = {"metric": "", "value": None, "low": None, "high": None, "by": ""}
+
+
+def _scores(run: StoredRun, name: str) -> list[StoredScore]:
+    """Every score of a result, the one shown as its score first; none where it has none."""
     try:
-        metric, filter_name = primary_metric(run.results, name, str(run.path))
+        return scores_of(StoredResult(run, name), run.model)
     except LmEvalError:
-        return {"metric": "", "value": None, "low": None, "high": None, "higher": True, "by": ""}
-    return {
-        "metric": metric,
-        **_estimate(run.results, name, run.results["results"][name], f"{metric},{filter_name}"),
-        "higher": bool(_section(run.results, "higher_is_better").get(name, {}).get(metric, True)),
-    }
+        return []
 
 
-def _estimate(
-    results: Mapping[str, Any], name: str, scores: Mapping[str, Any], key: str
-) -> dict[str, Any]:
-    value = _finite(scores.get(key))
-    metric, _, filter_name = key.partition(",")
-    ends = _section(results, "intervals").get(name, {}).get(key)
-    ends = ends if ends is not None else scores.get(f"{metric}_ci95,{filter_name}")
-    if isinstance(ends, list) and len(ends) == 2:
-        how = _section(results, "interval_methods").get(name, {}).get(key, "")
-        return {"value": value, "low": _finite(ends[0]), "high": _finite(ends[1]), "by": str(how)}
-    error = _finite(scores.get(f"{metric}_stderr,{filter_name}"))
-    if value is None or error is None:
-        return {"value": value, "low": None, "high": None, "by": ""}
-    low, high = value - NORMAL_Z * error, value + NORMAL_Z * error
-    return {"value": value, "low": low, "high": high, "by": "normal"}
-
-
-def _other_scores(run: StoredRun, name: str) -> list[dict[str, Any]]:
-    """The metrics besides the one that is shown as the score."""
-    scores = run.results["results"][name]
-    primary = _score(run, name)["metric"]
-    shown = []
-    for key, value in scores.items():
-        metric, comma, _ = key.partition(",")
-        is_error = metric.endswith(("_stderr", "_ci95")) or metric == "share_read"
-        if comma and not is_error and metric != primary and _finite(value) is not None:
-            shown.append(
-                {"metric": key.removesuffix(",none"), **_estimate(run.results, name, scores, key)}
-            )
-    return shown
-
-
-def _group_row(run: StoredRun, name: str) -> dict[str, Any]:
-    scores = run.results["groups"][name]
-    keys = [key for key in scores if "," in key and not key.partition(",")[0].endswith("_stderr")]
-    primary = next((key for key in keys if _finite(scores[key]) is not None), "")
-    return {
-        "name": name,
-        "metric": primary.removesuffix(",none"),
-        **_estimate(run.results, name, scores, primary),
-        "tasks": list(run.results.get("group_subtasks", {}).get(name, ())),
-    }
+def _group_rows(run: StoredRun) -> list[dict[str, Any]]:
+    """The first score of each group."""
+    first: dict[str, StoredScore] = {}
+    for score in group_scores(run, run.model):
+        first.setdefault(score.name, score)
+    tasks = run.results.get("group_subtasks", {})
+    return [
+        {"name": name, **_shown_score(score), "tasks": list(tasks.get(name, ()))}
+        for name, score in first.items()
+    ]
 
 
 def _shots(results: Mapping[str, Any], name: str) -> int | None:
@@ -262,19 +242,13 @@ def _parts(run: StoredRun) -> list[dict[str, Any]]:
     """Scores by part: a table for each result and field, in the metric shown as the score."""
     tables = []
     for name, fields in _section(run.results, "score_by").items():
-        if not isinstance(fields, Mapping) or name not in run.names:
-            continue
-        metric, filter_name = primary_metric(run.results, name, str(run.path))
-        for field_name, values in fields.items():
+        found = _scores(run, name) if name in run.names and isinstance(fields, Mapping) else []
+        for field in fields if found else ():
             rows = [
-                {
-                    "part": str(value),
-                    "n": _finite(scores.get("n")),
-                    **_estimate({}, name, scores, f"{metric},{filter_name}"),
-                }
-                for value, scores in values.items()
+                {"part": score.part, "n": score.estimate.n, **_shown_score(score)}
+                for score in scores_by(StoredResult(run, name), found[0], field)
             ]
-            tables.append({"name": name, "field": field_name, "rows": rows})
+            tables.append({"name": name, "field": field, "rows": rows})
     return tables
 
 
@@ -327,12 +301,10 @@ def _compared(
     try:
         report = compare(measurements, Options(flips=False))
     except ComparisonError as error:
-        if "not about the same items" not in str(error):
-            return str(error)
         try:
             report = compare(measurements, Options(intersect=True))
-        except ComparisonError as second:
-            return str(second)
+        except ComparisonError:
+            return str(error)
     blocks = [_block(one) for one in report.blocks]
     return blocks, [plain(one) for one in report.rankings]
 

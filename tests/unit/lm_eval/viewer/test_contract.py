@@ -208,7 +208,7 @@ def test_a_run_of_eleutherais_harness(tmp_path: Path) -> None:
     run = only_run(contract)
     assert run["harness"]
     (result,) = run["results"]
-    assert (result["metric"], result["format"]) == ("exact_match", "plain")
+    assert (result["metric"], result["format"]) == ("exact_match (strict)", "plain")
     assert (result["low"], result["by"]) == (pytest.approx(2 / 3 - 1.96 * 0.1, abs=1e-3), "normal")
     columns = contract.answer(address(contract, "columns", "g"))
     assert (columns["states"], columns["filter"]) == ("rwr", "strict")
