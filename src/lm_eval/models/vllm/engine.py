@@ -36,6 +36,8 @@ class Ask:
     prompt: list[int]
     params: Any
     spans: Sequence[Span] = ()
+    target: int = 0
+    """Which target of its spans follows the prompt, where not the prompt itself is scored."""
     job: VllmJob | None = None
 
 
@@ -139,7 +141,7 @@ class VllmEngine:
         empty: list[Span] = []
         for ask, output in self.run(self._asks(spans, empty)):
             if ask.params.prompt_logprobs is None:
-                yield from self._read_letters(ask.spans, output.outputs[0])
+                yield from self._read_letters(ask, output.outputs[0])
             elif (output.num_cached_tokens or 0) > ask.spans[0].first_read:
                 self.asked_again += 1
                 params = ask.params.clone()
@@ -164,17 +166,21 @@ class VllmEngine:
                 alike = []
             if is_letter:
                 alike.append(span)
+            elif self.lora is not None and self._reads_letters:
+                # vLLM takes an adapter for the next token only, not for log-probs of a prompt
+                yield from (self._letters([span], place) for place in range(len(span.targets)))
             else:
                 yield self._text(span)
         if alike:
             yield self._letters(alike)
 
-    def _letters(self, spans: list[Span]) -> Ask:
-        wanted = list(dict.fromkeys(span.targets[0] for span in spans))
+    def _letters(self, spans: list[Span], target: int = 0) -> Ask:
+        wanted = list(dict.fromkeys(span.targets[target] for span in spans))
         params = self._params(
             temperature=0.0, max_tokens=1, detokenize=False, logprob_token_ids=wanted
         )
-        return Ask(list(spans[0].inputs), params, spans)
+        prompt = list(spans[0].inputs[: spans[0].first_read + target + 1])
+        return Ask(prompt, params, spans, target)
 
     def _text(self, span: Span) -> Ask:
         params = self._params(
@@ -183,12 +189,13 @@ class VllmEngine:
         return Ask([*span.inputs, span.targets[-1]], params, [span])
 
     @staticmethod
-    def _read_letters(spans: Sequence[Span], output: Any) -> Iterator[Span]:
+    def _read_letters(ask: Ask, output: Any) -> Iterator[Span]:
+        """The spans that have their last score by this."""
         known, likeliest = output.logprobs[0], output.token_ids[0]
-        for span in spans:
-            token = span.targets[0]
-            span.add(_finite(known[token].logprob), token == likeliest)
-            yield span
+        for span in ask.spans:
+            token = span.targets[ask.target]
+            if span.add(_finite(known[token].logprob), token == likeliest):
+                yield span
 
     @staticmethod
     def _read_prompt(span: Span, logprobs: Any) -> Span:

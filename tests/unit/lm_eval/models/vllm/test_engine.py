@@ -18,8 +18,9 @@ class Params:
         self.given = given
 
 
-def engine(*, reads_letters: bool = True) -> VllmEngine:
+def engine(*, reads_letters: bool = True, lora: Any = None) -> VllmEngine:
     made = VllmEngine.__new__(VllmEngine)
+    made.lora = lora
     made._params, made._reads_letters, made._optional = Params, reads_letters, {}
     return made
 
@@ -48,6 +49,13 @@ def test_longer_answers_are_part_of_their_prompt() -> None:
 
 def test_a_release_that_cannot_be_asked_for_letters() -> None:
     assert asks([Span(0, [1, 2], [7])], reads_letters=False) == [([1, 2, 7], [0], None)]
+
+
+def test_with_an_adapter_every_token_is_a_next_token() -> None:
+    assert asks([Span(0, [1, 2, 7], [7, 9])], lora="adapter") == [
+        ([1, 2], [0], [7]),
+        ([1, 2, 7], [0], [9]),
+    ]
 
 
 def test_many_letters_are_several_prompts() -> None:
