@@ -205,6 +205,10 @@ def test_wrong_names(work: Workplace) -> None:
         work, "--metric", "acc_nrom"
     )
     assert "There is no 'nowhere'" in work.cli("table", "nowhere").err
+    (work.folder / "empty").mkdir()
+    message = work.cli("table", "empty").err
+    assert "'empty' holds no results files" in message
+    assert "Folders beside it with runs: out." in message
 
 
 # load_results, load_samples

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from types import NoneType
 from typing import Any, Protocol
@@ -280,9 +281,24 @@ def _open(path: Path) -> list[StoredRun]:
     if not runs:
         raise ComparisonError(
             f"{str(path)!r} holds no results files (results_….json). Run something with "
-            f"--output_path {path} first."
+            f"--output_path {path} first.{_folders_near(path)}"
         )
     return runs
+
+
+_MOST_LOOKED_AT = 500
+
+
+def _folders_near(path: Path) -> str:
+    """Folders beside one without runs that have some, in words; empty where there are none."""
+    near: dict[str, None] = {}
+    start = path.parent
+    for parent, folders, names in islice(os.walk(start), _MOST_LOOKED_AT):
+        parts = Path(parent).relative_to(start).parts
+        folders[:] = sorted(f for f in folders if not f.startswith(".")) if len(parts) < 3 else []
+        if parts and any(is_results_name(name) for name in names):
+            near[str(start / parts[0])] = None
+    return f" Folders beside it with runs: {listing(near, 5)}." if near else ""
 
 
 def _may_be_foreign(path: Path) -> bool:
