@@ -44,6 +44,7 @@ from lm_eval.models.hf.options import (
     token_id,
     torch_device,
     with_gguf_file,
+    with_subfolder,
 )
 from lm_eval.models.hf.sources import is_object
 from lm_eval.models.hf.tokens import HFVocabulary, Tokens, tokenizer_json
@@ -161,6 +162,7 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         **foreign: Any,
     ) -> None:
         check_foreign(foreign, _arguments())
+        pretrained = with_subfolder(pretrained, foreign.get("subfolder"))
         bits = {"load_in_4bit": load_in_4bit, "load_in_8bit": load_in_8bit}
         self._quantization = read_quantization(
             {**quantizing(foreign), **bits, "quantization_config": quantization_config}

@@ -66,7 +66,7 @@ _FOREIGN = {
     ),
     "tp_plan": _SPREAD,
     "delta": "Add the delta weights to the model and save it; then give its folder.",
-    "subfolder": "Download the model and give the folder itself: pretrained=FOLDER/SUBFOLDER.",
+    "subfolder": "",
     "torch_dtype": "Write dtype=….",
     "cache_dir": "Set HF_HUB_CACHE=FOLDER.",
     **dict.fromkeys(("token", "use_auth_token"), "Set HF_TOKEN, or run `hf auth login`."),
@@ -149,7 +149,7 @@ def check_foreign(foreign: Mapping[str, Any], valid: Sequence[str]) -> None:
     taken, because programs pass on every argument that EleutherAI's ``HFLM`` has.
     """
     for name, value in foreign.items():
-        if name in (*_4BIT, *_8BIT) or (name in GPTQ and value is True):
+        if name in (*_4BIT, *_8BIT, "subfolder") or (name in GPTQ and value is True):
             continue
         if name not in _FOREIGN:
             raise UsageError(
@@ -222,6 +222,7 @@ def check_values(model_args: Mapping[str, Any]) -> None:
     plain = {name: value for name, value in model_args.items() if not _is_of_torch(value)}
     local_options.check_each(plain, _CHECKS)
     read_quantization(quantizing(plain))
+    with_subfolder(plain.get("pretrained"), plain.get("subfolder"))
     read_max_memory(plain.get("max_memory"), None, plain.get("max_cpu_memory"))
     chat_arguments(plain.get("chat_template_args"), plain.get("enable_thinking"))
 
@@ -292,6 +293,19 @@ def torch_device(device: Any) -> Any:
     import torch
 
     return torch.device(device)
+
+
+def with_subfolder(pretrained: Any, subfolder: str | None) -> Any:
+    """The path of a folder in the folder ``pretrained``; without one, what was given."""
+    if not subfolder:
+        return pretrained
+    folder = Path(str(pretrained)).expanduser()
+    if callable(pretrained) or not folder.is_dir():
+        raise UsageError(
+            f"subfolder={subfolder} is a folder in the folder pretrained=…, and {pretrained} is not a "
+            "folder here. Download the model and give the folder itself: pretrained=FOLDER/SUBFOLDER."
+        )
+    return str(folder / subfolder)
 
 
 def with_gguf_file(pretrained: Any, gguf_file: str | None) -> Any:
