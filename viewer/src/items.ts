@@ -80,7 +80,10 @@ export class Column {
 function bothGolds(known: string, gold: string): string {
   const parts = known ? known.split(" · ") : [];
   if (!gold || parts.includes(gold) || parts.length > 1) return known;
-  return parts.length === 0 ? gold : [known, gold].sort((a, b) => a.length - b.length).join(" · ");
+  if (parts.length === 0) return gold;
+  const isLabel = (text: string) => /^[A-Z]{1,2}$/.test(text);
+  const order = (a: string, b: string) => Number(isLabel(b)) - Number(isLabel(a)) || a.length - b.length;
+  return [known, gold].sort(order).join(" · ");
 }
 
 /** All columns, aligned by doc. */
