@@ -504,7 +504,7 @@ def test_folders_of_tasks_and_formats(place: Workplace, flags: list[str], words:
         (["--fewshot_as_multiturn"], ["--apply_chat_template"]),
         (["--fewshot_as_multiturn", "maybe"], ["'maybe'", "true, false"]),
         (["--num_fewshots", "2"], ["'--num_fewshots'", "Did you mean '--num_fewshot'?"]),
-        (["--output", "x"], ["'--output'", "Did you mean '--output_path'?"]),
+        (["--outputs", "x"], ["'--outputs'", "Did you mean '--output_path'?"]),
         (["--config", "nowhere.yaml"], ["nowhere.yaml"]),
     ],
 )
