@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -39,6 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         args = ("--model_args", "seed=2") if out == "run_b" else ()
         done = work.cli("run", *dummy, *args, "--limit", limit, "--output_path", out)
         assert done.code == 0, done.err
+    for copy in ("old", "new"):
+        shutil.copytree(work.folder / "out", work.folder / copy)
     done = work.cli(
         *("sweep", "--tasks", "demo_mcq", "--model", "dummy", "--limit", "8"),
         *("--formats", "3", "--output_path", "lists"),

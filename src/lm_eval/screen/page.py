@@ -42,6 +42,8 @@ MOST_SCORES = 30
 """With more scores than these, groups are shown instead of their tasks."""
 COMMAND = 9
 """The width of the words before commands: ``Details`` and two spaces."""
+COPIED = ("Saved", "Look", "Details", "Try")
+"""Words before what is copied and so never broken into lines."""
 
 
 def print_screen(
@@ -66,8 +68,8 @@ def print_screen(
         print_findings(blocks, console)
     _print_remarks(list(remarks(results, blocks, names_tasks=names_tasks)), console)
     console.print()
-    for label, text in _endings(outcome, prices, blocks):
-        console.print(_command(label, text), soft_wrap=label in ("Saved", "Details", "Try"))
+    for label, text in _endings(outcome, prices, blocks, console.width):
+        console.print(_command(label, text), soft_wrap=label in COPIED)
 
 
 def _comparisons(outcome: Outcome) -> Sequence[Comparison]:
@@ -82,7 +84,7 @@ def _comparisons(outcome: Outcome) -> Sequence[Comparison]:
 def _command(label: str, text: str) -> RenderableType:
     from rich.text import Text
 
-    if label in ("Saved", "Details", "Try"):  # to be copied: never broken into lines
+    if label in COPIED:
         return Text(f"{label:{COMMAND}}{text}")
     return Paragraph(f"{label:{COMMAND}}", text)
 
@@ -159,7 +161,7 @@ def _print_remarks(lines: Sequence[str], console: Console) -> None:
 
 
 def _endings(
-    outcome: Outcome, prices: Prices | None, blocks: Sequence[Comparison]
+    outcome: Outcome, prices: Prices | None, blocks: Sequence[Comparison], width: int
 ) -> Iterator[tuple[str, str]]:
     """The lines at the bottom: a word, and what comes after it."""
     also = _also(outcome.results)
@@ -174,7 +176,13 @@ def _endings(
         yield "Keep", "add --output_path DIR to save scores, prompts and replies"
         return
     path = visible(str(outcome.path))
-    yield "Saved", path
+    look = f"lm-eval view {shlex.quote(visible(str(outcome.path.parent)))}"
+    both = f"{path}    Look  {look}"
+    if COMMAND + len(both) <= width:
+        yield "Saved", both
+    else:
+        yield "Saved", path
+        yield "Look", look
     if blocks:
         yield "Details", f"lm-eval compare {shlex.quote(path)} --flips"
     command = reread_command(outcome.results, shlex.quote(str(outcome.path)))

@@ -36,6 +36,7 @@ ONLY_IN_A_SHELL = {
     "require",  # Python compares the scores itself
     "junit",
     "summary",
+    "batch_api",  # batches outlive a process: the same command collects them
     "compare",
     "show_config",
     "dry_run",
