@@ -66,7 +66,7 @@ def comparison_of(outcome: Outcome) -> tuple[Comparison, ...]:
 def compared_formats(outcome: Outcome) -> ComparisonReport:
     """The comparison of every task of the run that was asked under several formats."""
     require(*LAB_PACKAGES)
-    from lm_eval.lab.compare.statistics import compare
+    from lm_eval.lab.compare.statistics import Options, compare
     from lm_eval.lab.stored.measurement import measurement, with_items
     from lm_eval.lab.stored.select import comparable, groups_in
 
@@ -85,7 +85,7 @@ def compared_formats(outcome: Outcome) -> ComparisonReport:
     if outcome.path is not None:  # `lm-eval compare` has the tasks of a group one by one
         inside = {task for group in groups for task in group.members}
         measurements = [one for one in measurements if one.task not in inside]
-    compared = compare([*groups, *measurements])
+    compared = compare([*groups, *measurements], Options(draws=False))  # the screen shows none
     return replace(compared, notes=(*notes, *compared.notes))
 
 

@@ -29,8 +29,8 @@ class Spread(AsDict):
     ``low`` and ``high`` are the percentile interval over resampled items. Resampling adds noise, so it
     is too high (``bootstrap_mean`` against ``value`` shows how much) and never contains 0: it is not a
     test. The test is ``p``. ``safe_low`` and ``safe_high`` contain the spread over infinitely many
-    items in at least 95 % of cases, at the price of width. All four are None where there is nothing to
-    resample: a single item or cluster, or formats that agree on every item.
+    items in at least 95 % of cases, at the price of width. All four are None where nothing was
+    resampled: a single item or cluster, formats that agree on every item, or ``draws=False``.
     """
 
     value: float
@@ -54,7 +54,8 @@ class Spread(AsDict):
     resamples: int
     p_best: tuple[float, ...]
     p_worst: tuple[float, ...]
-    """The share of resamples in which each format is best, or worst; ties are split evenly."""
+    """The share of resamples in which each format is best, or worst; ties are split evenly. Empty where
+    nothing was to be drawn."""
     split_half: float | None
     """Best minus worst where half of the items choose both and the other half scores them, the mean over
     many splits; ``value`` is what all items choose and score, which is too large. None with one unit."""
@@ -73,12 +74,14 @@ def spread(
     clusters: Sequence[Hashable] | None = None,
     resamples: int = DEFAULT_RESAMPLES,
     seed: int = DEFAULT_SEED,
+    draws: bool = True,
 ) -> Spread:
     """The spread of ``scores`` (formats × items) with its noise floor, test and intervals.
 
-    ``resamples`` is the number of permutations and that of bootstrap draws. With ``clusters`` (one name
-    for each item) whole clusters are permuted and drawn. The same seed gives the same numbers, in
-    whatever order items and formats come.
+    ``resamples`` is the number of permutations and that of bootstrap draws; without ``draws`` there are
+    no intervals, which are nearly all of the work where formats and items are many. With ``clusters``
+    (one name for each item) whole clusters are permuted and drawn. The same seed gives the same
+    numbers, in whatever order items and formats come.
     """
     table = score_matrix(scores)
     if len(table) < 2:
@@ -91,7 +94,9 @@ def spread(
     null = noise_floor(units, resamples, null_rng)
     totals = units.sum(axis=0)
     best, worst = int(totals.argmax()), len(totals) - 1 - int(totals[::-1].argmin())
-    drawn = resampled_means(units, sizes, resamples, draw_rng)
+    drawn = (
+        resampled_means(units, sizes, resamples, draw_rng) if draws else np.empty((0, len(table)))
+    )
     return Spread(
         value=float(totals[best] - totals[worst]) / num_items,
         best=best,
@@ -158,9 +163,11 @@ def _from_draws(means: Floats, drawn: Floats, *, num_units: int, is_share: bool)
         safe_low=None,
         safe_high=None,
         bootstrap_mean=None,
-        p_best=_shares(drawn),
-        p_worst=_shares(-drawn),
+        p_best=_shares(drawn) if len(drawn) else (),
+        p_worst=_shares(-drawn) if len(drawn) else (),
     )
+    if not len(drawn):
+        return fields
     ranges = np.ptp(drawn, axis=1)
     errors = drawn - means
     if float(np.ptp(errors, axis=1).max()) < TIE:  # formats move together: nothing to resample

@@ -55,6 +55,8 @@ class Options:
     method: str = "holm"
     flips: bool = False
     """Whether to list the items on which two rows differ."""
+    draws: bool = True
+    """Whether the spread of formats gets intervals, by resampling."""
 
 
 def compare(
@@ -155,6 +157,7 @@ def _with_formats(comparison: Comparison, aligned: Aligned, options: Options) ->
             clusters=aligned.clusters,
             resamples=options.resamples,
             seed=options.seed,
+            draws=options.draws,
         ),
         components=components(aligned.scores, aligned.clusters) if is_enough else None,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from fractions import Fraction
@@ -61,6 +62,14 @@ def test_seven_to_one():
     mean = sum(chance * abs(2 * k - 8) for k, chance in enumerate(chances)) / 12
     assert found.null_mean == pytest.approx(float(mean))
     assert found.null_95 == pytest.approx(6 / 12)  # P(|2X − 8| ≤ 4) = 238/256, and ≤ 6: 254/256
+
+
+def test_without_draws_everything_but_intervals_is_the_same():
+    scores = np.random.default_rng(3).integers(0, 2, (3, 60))
+    full, quick = spread(scores), spread(scores, draws=False)
+    drawn = ("low", "high", "safe_low", "safe_high", "bootstrap_mean", "p_best", "p_worst")
+    nothing = dict.fromkeys(drawn[:5]) | {"p_best": (), "p_worst": ()}
+    assert quick == dataclasses.replace(full, **nothing)
 
 
 def test_two_formats_with_many_items_stay_exact():
