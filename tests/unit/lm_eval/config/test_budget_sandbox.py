@@ -88,7 +88,7 @@ TOO_NESTED = {
 
 @pytest.fixture
 def _short_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Without garbage collection, whose callbacks (hypothesis has one) swallow what is raised in them."""
+    """Without garbage collection: its callbacks (hypothesis has one) swallow what is raised in them."""
     monkeypatch.setattr(budget, "MAX_CPU_S", 0.3)
     monkeypatch.setattr(budget, "MAX_GROWTH_BYTES", 2**27)
     gc.disable()
