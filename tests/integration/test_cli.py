@@ -674,6 +674,22 @@ def test_validate(place: Workplace) -> None:
     assert place.cli("validate", "--all", *folder).code == 1
 
 
+def test_an_error_of_a_whole_family_is_printed_once(place: Workplace) -> None:
+    for name in ("first", "second", "third"):
+        place.task(f"{name}.yaml", task=name, dataset_kwargs={"data_files": "missing.jsonl"})
+    place.task("other.yaml", task="other", doc_to_text="wrong")
+    names = "first.yaml,second.yaml,other.yaml,third.yaml"
+    lines = place.cli("validate", "--tasks", names).out.splitlines()
+    assert [line.partition(":")[0] for line in lines[:2]] == ["error    first", "error    other"]
+    assert lines[2:] == [
+        "error    the same as first in 2 more: second, third",
+        "4 checked: 0 ok, 4 with errors.",
+    ]
+    spelled_out = place.cli("validate", "--tasks", names, "--verbose").out
+    assert spelled_out.count("missing.jsonl") >= 3
+    assert "the same as" not in spelled_out
+
+
 @pytest.mark.usefixtures("own_registries")
 def test_a_format_of_ones_own_is_one_file(place: Workplace) -> None:
     place.write(

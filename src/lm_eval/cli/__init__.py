@@ -212,7 +212,7 @@ _VALIDATE = {
     "--run_code": "also run the tasks' own Python functions",
     "--sample_rows": "render the invented rows of tasks that bring some (sample_rows) instead of docs; "
     "needs no network",
-    "--verbose": "with --all, name every task that has a problem",
+    "--verbose": "name every task that has a problem, and say it of each",
     "--output_path -o FILE": "write the findings, one JSON object per line",
     **NUM_FEWSHOT,
     **MAX_SKIPPED,

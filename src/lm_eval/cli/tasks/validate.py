@@ -41,7 +41,7 @@ class CheckOutcome(Enum):
     """How a check ended; the value is how the summary says it."""
 
     OK = "ok"
-    NO_DATA = "ok, docs not loaded"
+    NO_DATA = "ok without their docs"
     NEEDS_CODE = "not checked because they need --run_code"
     NEEDS_PACKAGE = "needing a package that is not installed"
     UNSUPPORTED = "using something that this release does not support"
@@ -201,17 +201,32 @@ def validate(args: argparse.Namespace) -> int:
 def _validate_named(args: argparse.Namespace, checker: Checker, selectors: list[str]) -> int:
     counts: Counter[CheckOutcome] = Counter()
     findings = []
+    alike: dict[str, list[CheckFinding]] = {}
     for finding in checker.named(selectors):
         findings.append(finding)
         # A task that was asked for by name and cannot run is an error, whatever the reason.
         may_pass = finding.outcome in (CheckOutcome.OK, CheckOutcome.NEEDS_CODE)
         counts[finding.outcome if may_pass else CheckOutcome.ERROR] += 1
+        if not may_pass and not args.verbose:
+            same = alike.setdefault(finding.message.replace(repr(finding.name), ""), [])
+            same.append(finding)
+            if len(same) > 1:
+                continue
         print(_line(finding, "error" if not may_pass else _WORDS[finding.outcome]))
+    _print_same(alike.values())
     _write_report(args.output_path, findings)
     for problem in checker.manager.problems:  # not the fault of the tasks that were asked for
         print(f"note     {visible(str(problem), keep=chr(10))}")
     print(_total(counts))
     return 1 if counts[CheckOutcome.ERROR] else 0
+
+
+def _print_same(alike: Iterable[Sequence[CheckFinding]]) -> None:
+    """The tasks whose error is that of another, whose text was printed."""
+    for first, *others in alike:
+        if others:
+            names = visible(listing([finding.name for finding in others], SHOWN))
+            print(f"error    the same as {visible(first.name)} in {len(others)} more: {names}")
 
 
 def _validate_all(args: argparse.Namespace, checker: Checker) -> int:
