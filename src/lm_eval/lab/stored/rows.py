@@ -6,14 +6,13 @@
 from __future__ import annotations
 
 import importlib
-import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ComparisonError, LmEvalWarning, MissingExtraError
-from lm_eval.lab.stored.run import StoredResult, StoredRun, damaged, flaw_of_sample, open_runs
+from lm_eval.lab.stored.run import StoredResult, StoredRun, open_runs, parsed_samples
 from lm_eval.lab.stored.scores import group_scores, scores_of
 from lm_eval.text.files import PARTIAL
 
@@ -147,15 +146,7 @@ def _samples_in(path: Path) -> Iterator[Mapping[str, Any]]:
             stacklevel=4,
         )
         lines.pop()
-    for number, line in enumerate(lines, start=1):
-        try:
-            sample = json.loads(line)
-        except (ValueError, RecursionError):
-            raise damaged(path, number, "is not JSON") from None
-        what = flaw_of_sample(sample)
-        if what is not None:
-            raise damaged(path, number, what)
-        yield sample
+    yield from parsed_samples(lines, path)
 
 
 def _frame(rows: list[Row], as_frame: bool | None) -> Any:

@@ -10,7 +10,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
@@ -129,15 +129,7 @@ class StoredRun:
         except OSError as error:
             raise _unreadable(error, path) from None
         with file:
-            for number, line in enumerate(file, start=1):
-                try:
-                    sample = json.loads(line)
-                except (ValueError, RecursionError):
-                    raise damaged(path, number, "is not JSON") from None
-                what = flaw_of_sample(sample)
-                if what is not None:
-                    raise damaged(path, number, what)
-                yield sample
+            yield from parsed_samples(file, path)
 
     def items(self, name: str, filter_name: str = "none") -> ItemColumns:
         """The scores of a result item by item; from its samples where there is no items file."""
@@ -214,6 +206,19 @@ _SHAPES: Mapping[str, tuple[type, ...]] = {
     "readings": (list, NoneType),
     "read_with": (dict, NoneType),
 }
+
+
+def parsed_samples(lines: Iterable[bytes], path: Path) -> Iterator[dict[str, Any]]:
+    """The samples in the lines of a file; an error names the first line that is not one."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            sample = json.loads(line)
+        except (ValueError, RecursionError):
+            raise damaged(path, number, "is not JSON") from None
+        what = flaw_of_sample(sample)
+        if what is not None:
+            raise damaged(path, number, what)
+        yield sample
 
 
 def flaw_of_sample(sample: Any) -> str | None:
