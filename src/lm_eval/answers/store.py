@@ -405,14 +405,18 @@ def _is_whole(path: Path, wait_s: float) -> bool:
     A file that is missing is whole, and one that is empty, if it has no log. SQLite notices where whole
     pages are missing, unless there is a log: then every page is read, and nothing is written.
     """
-    if not path.exists():
-        return True
-    log = Path(f"{path}-wal")
-    has_log = log.exists() and log.stat().st_size > 0
-    size = path.stat().st_size
+    has_log = _size(Path(f"{path}-wal")) > 0  # others may remove the log at any moment
+    size = _size(path)
     if size == 0:
-        return not has_log
+        return not has_log or not path.exists()
     return size % _page_size(path) == 0 and (not has_log or _is_readable(path, wait_s))
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _page_size(path: Path) -> int:

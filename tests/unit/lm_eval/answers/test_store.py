@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -186,14 +187,24 @@ for number in range(first, first + 200):
     assert store.get(number.to_bytes(16, "big")) == float(number)
 store.close()
 """
+OPENING_WRITER = """
+import sys
+from lm_eval.answers.store import AnswerStore
+path, first = sys.argv[1], int(sys.argv[2])
+for number in range(first, first + 200):
+    store = AnswerStore(path)
+    store.put(number.to_bytes(16, "big"), float(number))
+    store.close()  # the last to close removes the log, while others open the store
+"""
 
 
-def test_processes_share_a_store(tmp_path: Path) -> None:
+@pytest.mark.parametrize("program", [WRITER, OPENING_WRITER], ids=["once", "again and again"])
+def test_processes_share_a_store(tmp_path: Path, program: str) -> None:
     path = tmp_path / "s.db"
     source = str(Path(lm_eval.__file__).parents[1])
     writers = [
         subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(path), str(first)], env={"PYTHONPATH": source}
+            [sys.executable, "-c", program, str(path), str(first)], env={"PYTHONPATH": source}
         )
         for first in (0, 100, 1000)  # two of them write the same answers
     ]
@@ -201,6 +212,28 @@ def test_processes_share_a_store(tmp_path: Path) -> None:
     store = AnswerStore(path)
     assert len(store) == 500
     assert store.get((1199).to_bytes(16, "big")) == 1199.0
+    store.close()
+
+
+def test_a_store_opens_while_another_process_removes_its_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = AnswerStore(tmp_path / "s.db")
+    store.put(key(0), answer(0))
+    store.close()
+    log = tmp_path / "s.db-wal"
+    log.write_bytes(b"\0" * 64)
+    stat = Path.stat
+
+    def stat_and_remove(path: Path, **options: Any) -> os.stat_result:
+        found = stat(path, **options)
+        if path == log:
+            log.unlink()
+        return found
+
+    monkeypatch.setattr(Path, "stat", stat_and_remove)
+    store = AnswerStore(tmp_path / "s.db")
+    assert store.get(key(0)) == answer(0)
     store.close()
 
 
