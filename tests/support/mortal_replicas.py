@@ -24,7 +24,7 @@ from lm_eval.cli import main
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.gguf import GgufLM
 from lm_eval.models.ray import model as ray_model
-from lm_eval.models.ray.dispatch import Dispatch
+from lm_eval.models.ray.model import Dispatch
 from lm_eval.registry import MODELS
 from lm_eval.requests import Request
 

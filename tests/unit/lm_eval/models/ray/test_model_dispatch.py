@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lm_eval.formats.assemble import Prompt
-from lm_eval.models.ray.dispatch import _DocQueue, _Returned
+from lm_eval.models.ray.model import _DocQueue, _Returned
 from lm_eval.requests import LoglikelihoodRequest, Request
 
 
