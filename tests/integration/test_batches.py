@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -134,15 +135,7 @@ def test_a_refused_batch_is_one_message(work: Workplace, provider: str) -> None:
 @pytest.mark.parametrize("moment", ["handed in", "answered (in_progress)"])
 def test_a_killed_run_collects_its_batch(work: Workplace, provider: str, moment: str) -> None:
     with BatchServer(looks=10**9) as server:
-        argv = arguments(provider, server.url, "--output_path", str(work.output))
-        process = subprocess.Popen(
-            [sys.executable, "-m", "lm_eval", *argv],
-            cwd=work.folder,
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            text=True,
-        )
+        process = started(work, provider, server)
         assert process.stderr is not None
         assert any(moment in line for line in process.stderr)
         process.send_signal(signal.SIGKILL)
@@ -178,6 +171,78 @@ def test_a_run_that_died_before_it_heard_the_id_finds_it(
     assert done.code == 0, done.err
     assert len(server.batches) == 1
     assert set(server.asked.values()) == {1}
+
+
+def others(server: BatchServer, count: int = 3) -> list[str]:
+    """Batches of the same size that somebody else begins now; two hold the very same requests."""
+    made = []
+    for number in range(count):
+        lines = [(f"other{number}{place}-theirs", {}) for place in range(DOCS)]
+        if number and server.batches:
+            first = next(iter(server.batches.values()))
+            lines = [(f"{cid.partition('-')[0]}-theirs{number}", body) for cid, body in first.lines]
+        made.append(server.begin(lines).id)
+    return made
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_run_killed_before_it_heard_the_id_finds_its_batch_among_others(
+    work: Workplace, provider: str
+) -> None:
+    """Between the creation of a batch and the reply that tells its id."""
+    with BatchServer(stalls=True, looks=10**9, most_listed=2) as server:
+        with started(work, provider, server) as process:
+            assert server.begun.wait(60)
+            process.kill()
+        server.go_on.set()
+        server.stalls = False
+        (own,) = server.batches
+        handed_in = dict(server.asked)
+        theirs = others(server)
+        server.looks = 3  # Anthropic's are still under way when they are found
+        done = run(work, provider, server)
+        assert list(server.batches) == [own, *theirs], "nothing was handed in again"
+    assert done.code == 0, done.err
+    assert set(handed_in.values()) == {1}
+    assert "collecting 1 batch of an earlier run" in done.err
+    if provider == "anthropic":
+        assert "4 batches of this size under way" in done.err
+    assert f"batch {own}: 6 of 6 answered" in done.err
+    assert not any(f"batch {name}:" in done.err for name in theirs)
+    assert [row["resps"] for row in work.samples("demo_mcq@generate")] == [[["A"]]] * DOCS
+
+
+def test_a_batch_that_was_never_begun_is_begun_once_no_other_can_be_it(work: Workplace) -> None:
+    """The run died before its request arrived, and others have batches of that size under way."""
+    with BatchServer(looks=3) as server:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(AnthropicBatches, "create", interrupted)
+            assert run(work, "anthropic", server).code != 0
+        theirs = others(server)
+        done = run(work, "anthropic", server)
+        own = [name for name in server.batches if name not in theirs]
+    assert done.code == 0, done.err
+    assert "3 batches of this size under way" in done.err
+    assert "a batch of 6 requests was never begun" in done.err
+    assert len(own) == 1
+    assert len(work.samples("demo_mcq@generate")) == DOCS
+
+
+def interrupted(*_: Any) -> str:
+    raise KeyboardInterrupt
+
+
+def started(work: Workplace, provider: str, server: BatchServer) -> subprocess.Popen[str]:
+    """The run in a process of its own."""
+    argv = arguments(provider, server.url, "--output_path", str(work.output))
+    return subprocess.Popen(
+        [sys.executable, "-m", "lm_eval", *argv],
+        cwd=work.folder,
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -330,5 +395,5 @@ def test_our_batches_are_read_back_by_the_providers_clients(work: Workplace) -> 
     for row in map(json.loads, rows):
         assert set(row) == {"custom_id", "method", "url", "body"}
         assert row["body"]["messages"][0]["role"] == "user"
-        assert len(row["custom_id"]) == 32
+        assert re.fullmatch(r"[0-9a-f]{32}-[0-9a-f]{16}", row["custom_id"])  # at most 64
     assert time.time() - batch.created_at < 600

@@ -13,9 +13,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
+from urllib.parse import parse_qsl
 
 Fate = Callable[[str, Any, int], str]
-"""Custom id, body and how often it came → ``ok``, ``expired``, ``error``, ``invalid`` or ``lost``."""
+"""Key, body and how often it came → ``ok``, ``expired``, ``error``, ``invalid`` or ``lost``."""
 
 
 def fine(custom_id: str, body: Any, times: int) -> str:
@@ -35,7 +36,8 @@ class Batch:
 
 class BatchServer:
     """``looks``: how often a batch is looked at before it is over. ``drops``: whether the reply to a
-    batch's creation is lost. ``refuses``: what a batch is refused with."""
+    batch's creation is lost. ``stalls``: whether nothing comes, and that not before ``go_on`` is set.
+    ``refuses``: what a batch is refused with. ``most_listed``: batches on a page of their list."""
 
     def __init__(
         self,
@@ -43,7 +45,9 @@ class BatchServer:
         fate: Fate = fine,
         looks: int = 1,
         drops: bool = False,
+        stalls: bool = False,
         refuses: str = "",
+        most_listed: int = 100,
         reply: Callable[[Any], str] = lambda body: "A",
         port: int = 0,
         key: str | None = None,
@@ -56,10 +60,14 @@ class BatchServer:
             reply,
         )
         self.key = key
+        self.most_listed = most_listed
+        self.stalls = stalls
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        """Set once a batch was begun; what a stalled reply waits for."""
         self.files: dict[str, bytes] = {}
         self.batches: dict[str, Batch] = {}
         self.asked: dict[str, int] = {}
-        """Custom id → how often it was handed in."""
+        """Key, which begins a custom id → how often it was handed in."""
         self.direct = 0
         """Requests that were sent one by one."""
         self.lock = threading.RLock()
@@ -81,8 +89,9 @@ class BatchServer:
     def begin(self, lines: list[tuple[str, Any]], input_file: str | None = None) -> Batch:
         batch = Batch(f"batch_{len(self.batches) + 1}", lines, input_file)
         for custom_id, body in lines:
-            self.asked[custom_id] = self.asked.get(custom_id, 0) + 1
-            fate = self.fate(custom_id, body, self.asked[custom_id])
+            key = custom_id.partition("-")[0]
+            self.asked[key] = self.asked.get(key, 0) + 1
+            fate = self.fate(key, body, self.asked[key])
             batch.outcomes.append((custom_id, body, fate))
         batch.outcomes.reverse()  # any order
         self.batches[batch.id] = batch
@@ -208,12 +217,17 @@ def _handler(server: BatchServer) -> type[BaseHTTPRequestHandler]:
 
         def do_GET(self) -> None:
             with server.lock:
-                self._answer(*_get(server, self.path.partition("?")[0]))
+                path, _, query = self.path.partition("?")
+                self._answer(*_get(server, path, dict(parse_qsl(query))))
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             with server.lock:
                 is_begun, answer = _post(server, self.path, self.headers, body)
+            if is_begun and server.stalls:
+                server.begun.set()
+                server.go_on.wait(60)
+                return
             if is_begun and server.drops:
                 server.drops = False
                 self.close_connection = True
@@ -233,18 +247,22 @@ def _handler(server: BatchServer) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _get(server: BatchServer, path: str) -> tuple[int, Any]:  # noqa: PLR0911 (one for each address)
+def _get(  # noqa: PLR0911 (one for each address)
+    server: BatchServer, path: str, query: Mapping[str, str]
+) -> tuple[int, Any]:
     parts = path.strip("/").split("/")
     match parts:
         case ["v1", "batches"]:
-            return 200, _page([server.openai_batch(one) for one in server.batches.values()])
+            some, page = _page(server, query.get("after"))
+            return 200, {**page, "data": list(map(server.openai_batch, some))}
         case ["v1", "batches", name] if name in server.batches:
             server.batches[name].looks += 1
             return 200, server.openai_batch(server.batches[name])
         case ["v1", "files", name, "content"]:
             return 200, server.openai_file(name)
         case ["v1", "messages", "batches"]:
-            return 200, _page([server.anthropic_batch(one) for one in server.batches.values()])
+            some, page = _page(server, query.get("after_id"))
+            return 200, {**page, "data": list(map(server.anthropic_batch, some))}
         case ["v1", "messages", "batches", name, *more] if name in server.batches:
             batch = server.batches[name]
             if more == ["results"]:
@@ -254,10 +272,14 @@ def _get(server: BatchServer, path: str) -> tuple[int, Any]:  # noqa: PLR0911 (o
     return 404, {"error": {"message": f"no {path}"}}
 
 
-def _page(data: list[dict[str, Any]]) -> dict[str, Any]:
-    ids = [one["id"] for one in data] or [None]
-    more = {"has_more": False, "first_id": ids[0], "last_id": ids[-1]}
-    return {"object": "list", "data": data, **more}
+def _page(server: BatchServer, after: str | None) -> tuple[list[Batch], dict[str, Any]]:
+    """Some batches, the newest first, from behind one of them; and what is said of the page."""
+    names = list(reversed(server.batches))
+    rest = names[names.index(after) + 1 :] if after else names
+    ids = rest[: server.most_listed] or [None]
+    has_more = len(rest) > server.most_listed
+    page = {"object": "list", "has_more": has_more, "first_id": ids[0], "last_id": ids[-1]}
+    return [server.batches[name] for name in ids if name is not None], page
 
 
 def _post(

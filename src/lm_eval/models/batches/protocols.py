@@ -10,11 +10,15 @@ import json
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from itertools import islice
 from typing import Any, Protocol
+from urllib.parse import quote
 
 from lm_eval.errors import RequestError
 
 _AGAIN = frozenset((408, 409, 425, 429))
+_DELETED = frozenset((404, 410))
 _FOUND_WITHIN_S = 300.0
 """How much earlier than ours the clock of a server may be."""
 
@@ -68,8 +72,11 @@ class BatchProtocol(Protocol):
     def create(self, lines: Sequence[bytes], uploaded: str) -> str:
         """Begin a batch; its id."""
 
-    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> str | None:
-        """The batch that was begun in that way by a process that died before it heard its id."""
+    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:
+        """The batches, but for those that are known, of which one may have been begun in that way."""
+
+    def holds(self, batch: str, custom_ids: Sequence[str]) -> bool | None:
+        """Whether a batch that ``find`` gave has these lines; None where that is not known yet."""
 
     def state(self, batch: str) -> BatchState: ...
 
@@ -110,11 +117,16 @@ class OpenAIBatches:
         }
         return _id_in(self._connect("/v1/batches", json.dumps(asked).encode(), once=True))
 
-    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> str | None:  # noqa: ARG002
-        for batch in _listed(self._connect, "/v1/batches?limit=100"):
-            if uploaded and batch.get("input_file_id") == uploaded:
-                return str(batch["id"])
-        return None
+    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:  # noqa: ARG002
+        """The one that was made from the file, which is ours alone."""
+        if not uploaded:
+            return []
+        listed = _listed(self._connect, "/v1/batches", "after", since)
+        own = (str(batch["id"]) for batch in listed if batch.get("input_file_id") == uploaded)
+        return list(islice(own, 1))
+
+    def holds(self, batch: str, custom_ids: Sequence[str]) -> bool | None:  # noqa: ARG002
+        return True
 
     def state(self, batch: str) -> BatchState:
         found = _object(self._connect(f"/v1/batches/{batch}"))
@@ -172,17 +184,28 @@ class AnthropicBatches:
         body = b'{"requests":[' + b",".join(lines) + b"]}"
         return _id_in(self._connect("/v1/messages/batches", body, once=True))
 
-    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> str | None:  # noqa: ARG002
-        """The only batch of this size since then; whose it is, its results say."""
-        batches = _listed(self._connect, "/v1/messages/batches?limit=100")
-        alike = [
+    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:  # noqa: ARG002
+        """Those of this size since then: more than that is not said of a batch under way."""
+        return [
             str(batch["id"])
-            for batch in batches
+            for batch in _listed(self._connect, "/v1/messages/batches", "after_id", since)
             if batch["id"] not in known
             and sum((batch.get("request_counts") or {}).values()) == count
-            and _seconds(str(batch.get("created_at"))) >= since - _FOUND_WITHIN_S
+            and _created(batch) >= since - _FOUND_WITHIN_S
         ]
-        return alike[0] if len(alike) == 1 else None
+
+    def holds(self, batch: str, custom_ids: Sequence[str]) -> bool | None:
+        """Its results say which lines it had; there are none before it has ended."""
+        try:
+            if not self.state(batch).is_over:
+                return None
+            results = self._connect(f"/v1/messages/batches/{batch}/results")
+        except RequestError as error:
+            if error.status not in _DELETED:
+                raise
+            return False
+        sent = set(custom_ids)
+        return any(line.get("custom_id") in sent for line in _lines(results))
 
     def state(self, batch: str) -> BatchState:
         found = _object(self._connect(f"/v1/messages/batches/{batch}"))
@@ -228,8 +251,18 @@ def _id_in(body: bytes) -> str:
     return found
 
 
-def _listed(connect: Connection, path: str) -> list[dict[str, Any]]:
-    return [one for one in _object(connect(path)).get("data") or [] if isinstance(one, dict)]
+def _listed(connect: Connection, path: str, cursor: str, since: float) -> Iterator[dict[str, Any]]:
+    """The batches of a provider, the newest first, page by page until they are older than ``since``."""
+    after = ""
+    while True:
+        page = _object(connect(f"{path}?limit=100{after}"))
+        batches = [one for one in page.get("data") or [] if isinstance(one, dict)]
+        yield from batches
+        if not page.get("has_more") or not batches:
+            return
+        if max(map(_created, batches)) < since - _FOUND_WITHIN_S:
+            return
+        after = f"&{cursor}={quote(str(batches[-1]['id']))}"
 
 
 def _lines(body: bytes) -> Iterator[Mapping[str, Any]]:
@@ -238,11 +271,12 @@ def _lines(body: bytes) -> Iterator[Mapping[str, Any]]:
             yield _object(line)
 
 
-def _seconds(moment: str) -> float:
-    """A time such as ``2024-08-20T18:37:24Z`` in seconds; 0 where it is not one."""
-    from datetime import datetime
-
+def _created(batch: Mapping[str, Any]) -> float:
+    """When a batch was begun, in seconds; written as such or as ``2024-08-20T18:37:24Z``."""
+    moment = batch.get("created_at")
+    if isinstance(moment, int | float):
+        return float(moment)
     try:
-        return datetime.fromisoformat(moment.replace("Z", "+00:00")).timestamp()
+        return datetime.fromisoformat(str(moment).replace("Z", "+00:00")).timestamp()
     except ValueError:
         return 0.0

@@ -1,8 +1,9 @@
 """Requests of a run → batches of a provider → answers, across any number of deaths of the run.
 
 What a batch holds is noted beside the run's answers before it is handed in, and its id as soon as the
-provider says it. A line's ``custom_id`` is the key of its request, so that whichever process collects a
-batch knows whose reply each line is. A batch is forgotten once all its answers are on disk.
+provider says it. A line's ``custom_id`` begins with the key of its request, so that whichever process
+collects a batch knows whose reply each line is. It ends with a mark of this handing in, by which a batch
+whose id was never heard is told from all others. A batch is forgotten once all its answers are on disk.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,6 +31,8 @@ _LEAST_TIMEOUT_S = 600.0
 """Files of a batch are large."""
 _LARGEST_REPLY = 2**30
 _AGAIN = (408, 409, 425, 429)
+_MARK = 16
+"""Characters by which the lines of one handing in differ from all others; an id has 64 at most."""
 
 
 class Notes(Protocol):
@@ -48,8 +51,15 @@ class OpenBatch:
     since: float
     uploaded: str = ""
     id: str | None = None
+    candidates: list[str] = field(default_factory=list, compare=False)
+    """Batches of the provider that may be this one, while its id is not known."""
     seen: tuple[str, int] = field(default=("", -1), compare=False)
     """What was last said about it."""
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of its requests."""
+        return list(map(_key_in, self.custom_ids))
 
     def as_note(self) -> str:
         facts = {"id": self.id, "uploaded": self.uploaded, "since": self.since}
@@ -96,15 +106,14 @@ class BatchStream:
     def replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answered]]:
         """``(place, answer)`` as batches are over."""
         waiting = self._lines(list(requests))
-        self._open = [
-            batch for batch in self._noted() if not waiting.keys().isdisjoint(batch.custom_ids)
-        ]
-        pending = {custom_id for batch in self._open for custom_id in batch.custom_ids}
+        self._open = [batch for batch in self._noted() if not waiting.keys().isdisjoint(batch.keys)]
+        pending = {key for batch in self._open for key in batch.keys}
         if self._open:
             self._say(f"collecting {_batches(len(self._open))} of an earlier run")
-        self._hand_in({cid: line for cid, line in waiting.items() if cid not in pending})
+        self._hand_in({key: line for key, line in waiting.items() if key not in pending})
         while waiting:
             again: dict[str, _Line] = {}
+            self._hand_in(self._never_begun(waiting))
             over = [(batch, state) for batch, state in self._looked() if state.is_over]
             for batch, state in over:
                 yield from self._collected(batch, state, waiting, again)
@@ -118,7 +127,7 @@ class BatchStream:
     # -- lines -----------------------------------------------------------------------------------
 
     def _lines(self, requests: Sequence[GenerateRequest]) -> dict[str, _Line]:
-        """Custom id → its line, in the order of the requests."""
+        """Key → its line, in the order of the requests."""
         jobs = GenerationJobs(self._model, self._model.generates_from_tokens()).made(requests)
         lines = {}
         for job in jobs:
@@ -149,20 +158,22 @@ class BatchStream:
                 stops_run=True,
             )
         for outcome in self._protocol.outcomes(batch.id, state):
-            line = waiting.get(outcome.custom_id)
+            key = _key_in(outcome.custom_id)
+            line = waiting.get(key)
             if line is None:
                 continue  # answered before, or not of this run
             answer = self._answer(line, outcome, again)
             if answer is not None:
-                del waiting[outcome.custom_id]
+                del waiting[key]
                 yield line.place, answer
         for custom_id in batch.custom_ids:
-            line = waiting.get(custom_id)
-            if line is not None and custom_id not in again:
+            key = _key_in(custom_id)
+            line = waiting.get(key)
+            if line is not None and key not in again:
                 lost = LineOutcome(custom_id, None, f"the batch ended without it ({state.status})")
                 answer = self._answer(line, lost, again)
                 if answer is not None:
-                    del waiting[custom_id]
+                    del waiting[key]
                     yield line.place, answer
         if self._model.meanwhile is not None:
             self._model.meanwhile.settle()
@@ -179,7 +190,7 @@ class BatchStream:
                 error, is_final = f"the reply cannot be read: {problem}", False
         line.tries += 1
         if not is_final and line.tries <= self._model.max_retries:
-            again[outcome.custom_id] = line
+            again[_key_in(outcome.custom_id)] = line
             return None
         text = self._caller.redact(f"A line of a batch failed: {error}.")
         return FailedRequest(RequestError(text, status=outcome.status, attempts=line.tries))
@@ -191,23 +202,54 @@ class BatchStream:
         batches = [OpenBatch.from_note(name, text) for name, text in self._notes.notes().items()]
         known = {batch.id for batch in batches if batch.id is not None}
         for batch in batches:
-            if batch.id is None:
-                batch.id = self._protocol.find(
-                    batch.uploaded, len(batch.custom_ids), batch.since, known
-                )
-                if batch.id is None:  # never begun: its lines are handed in anew
-                    self._notes.note(batch.name, None)
-                    continue
-                known.add(batch.id)
-                self._notes.note(batch.name, batch.as_note())
-            yield batch
+            if batch.id is None and not self._found(batch, known):
+                self._notes.note(batch.name, None)  # never begun: its lines are handed in anew
+            else:
+                yield batch
 
-    def _hand_in(self, lines: dict[str, _Line]) -> None:
+    def _found(self, batch: OpenBatch, known: set[str]) -> bool:
+        """Whether the provider has batches of which one may be this, whose id was never heard."""
+        size = len(batch.custom_ids)
+        batch.candidates = self._protocol.find(batch.uploaded, size, batch.since, known)
+        self._identify(batch)
+        if batch.id is None and batch.candidates:
+            self._say(
+                f"the id of a batch of {size:,} requests was never heard; the provider has "
+                f"{_batches(len(batch.candidates))} of this size under way, and the results will say "
+                "whether it is among them"
+            )
+        return batch.id is not None or bool(batch.candidates)
+
+    def _identify(self, batch: OpenBatch) -> None:
+        """Give a batch its id, or leave out candidates that turn out to be others."""
+        for candidate in list(batch.candidates):
+            is_this = self._protocol.holds(candidate, batch.custom_ids)
+            if is_this:
+                batch.id, batch.candidates = candidate, []
+                self._notes.note(batch.name, batch.as_note())
+                return
+            if is_this is not None:
+                batch.candidates.remove(candidate)
+
+    def _never_begun(self, waiting: Mapping[str, _Line]) -> dict[str, _Line]:
+        """The lines of batches that none of their candidates was: these batches were never begun."""
+        lost: dict[str, _Line] = {}
+        for batch in [one for one in self._open if one.id is None]:
+            self._identify(batch)
+            if batch.id is None and not batch.candidates:
+                self._say(f"a batch of {len(batch.custom_ids):,} requests was never begun")
+                self._forget(batch)
+                lost |= {key: waiting[key] for key in batch.keys if key in waiting}
+        return lost
+
+    def _hand_in(self, lines: Mapping[str, _Line]) -> None:
         """Begin as many batches as the lines take."""
+        mark = uuid.uuid4().hex[:_MARK]
         part: list[bytes] = []
         ids: list[str] = []
         size = 0
-        for custom_id, line in lines.items():
+        for key, line in lines.items():
+            custom_id = f"{key}-{mark}"
             text = self._protocol.line(custom_id, self._caller.payload(line.job))
             is_full = len(part) == self._protocol.most_lines
             if part and (is_full or size + len(text) + 1 > self._protocol.most_bytes):
@@ -226,35 +268,36 @@ class BatchStream:
         try:
             batch.uploaded = self._protocol.upload(lines)
             self._notes.note(batch.name, batch.as_note())
-            batch.id = self._created(lines, batch)
+            self._create(lines, batch)
         except RequestError as error:
             if _is_refused(error):
                 self._notes.note(batch.name, None)
             raise self._caller.explained(error) from error.__cause__
-        self._notes.note(batch.name, batch.as_note())
         self._open.append(batch)
-        self._say(f"batch {batch.id}: {len(custom_ids):,} requests handed in")
+        if batch.id is not None:
+            self._say(f"batch {batch.id}: {len(custom_ids):,} requests handed in")
 
-    def _created(self, lines: Sequence[bytes], batch: OpenBatch) -> str:
-        """The id of the batch. Where the reply is lost, it may have begun all the same: never twice."""
+    def _create(self, lines: Sequence[bytes], batch: OpenBatch) -> None:
+        """Create the batch. Where the reply is lost, it may have begun all the same: never twice."""
+        known = {one.id for one in self._open if one.id is not None}
         for attempt in range(self._model.max_retries + 1):
             try:
-                return self._protocol.create(lines, batch.uploaded)
+                batch.id = self._protocol.create(lines, batch.uploaded)
             except RequestError as error:
                 if _is_refused(error):
                     raise
-                known = {one.id for one in self._open if one.id is not None}
-                found = self._protocol.find(batch.uploaded, len(lines), batch.since, known)
-                if found is not None:
-                    return found
+                time.sleep(min(2.0**attempt, self._look_s))
+                if self._found(batch, known):
+                    return
                 if attempt == self._model.max_retries:
                     raise
-                time.sleep(min(2.0**attempt, self._look_s))
-        raise AssertionError("the last attempt returns or raises")
+            else:
+                self._notes.note(batch.name, batch.as_note())
+                return
 
     def _looked(self) -> Iterator[tuple[OpenBatch, BatchState]]:
-        """How far each batch is; told where it has moved."""
-        for batch in list(self._open):
+        """How far each batch is whose id is known; told where it has moved."""
+        for batch in [one for one in self._open if one.id is not None]:
             assert batch.id is not None
             state = self._protocol.state(batch.id)
             if batch.seen != (state.status, state.done):
@@ -315,6 +358,11 @@ def use_batches(
         notes=notes,
         look_s=look_s,
     )
+
+
+def _key_in(custom_id: str) -> str:
+    """The key of a line's request: what comes before the mark."""
+    return custom_id.partition("-")[0]
 
 
 def _batches(count: int) -> str:

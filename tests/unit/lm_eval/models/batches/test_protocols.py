@@ -118,19 +118,83 @@ def test_a_batch_is_begun_with_one_sending() -> None:
     assert once
 
 
-def test_a_lost_batch_of_anthropic_is_only_one_that_is_certain() -> None:
-    def batch(name: str, count: int, when: str) -> dict[str, Any]:
-        return {"id": name, "created_at": when, "request_counts": {"processing": count}}
+def batch(name: str, count: int, when: str) -> dict[str, Any]:
+    return {"id": name, "created_at": when, "request_counts": {"processing": count}}
 
-    late, early = "2026-01-02T00:00:00Z", "2020-01-01T00:00:00Z"
-    listed = [batch("a", 3, late), batch("b", 5, late), batch("c", 3, early)]
-    provider = Provider({"/v1/messages/batches?limit=100": {"data": listed}})
-    find = AnthropicBatches(provider).find
-    since = 1767225600.0  # 2026-01-01
-    assert find("", 3, since, set()) == "a"
-    assert find("", 3, since, {"a"}) is None
-    assert find("", 4, since, set()) is None
-    assert find("", 3, 0.0, set()) is None  # two of them
+
+LATE, EARLY = "2026-01-02T00:00:00Z", "2020-01-01T00:00:00Z"
+SINCE = 1767225600.0  # 2026-01-01
+
+
+def test_a_lost_batch_of_anthropic_is_one_of_its_size_since_then() -> None:
+    listed = [batch("a", 3, LATE), batch("b", 5, LATE), batch("d", 3, LATE), batch("c", 3, EARLY)]
+    find = AnthropicBatches(Provider({"/v1/messages/batches?limit=100": {"data": listed}})).find
+    assert find("", 3, SINCE, set()) == ["a", "d"]
+    assert find("", 3, SINCE, {"a"}) == ["d"]
+    assert find("", 4, SINCE, set()) == []
+    assert find("", 3, 0.0, set()) == ["a", "d", "c"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "path", "cursor"),
+    [("openai", "/v1/batches", "after"), ("anthropic", "/v1/messages/batches", "after_id")],
+)
+def test_lists_are_read_page_by_page_as_far_as_they_can_matter(
+    provider: str, path: str, cursor: str
+) -> None:
+    def page(name: str, when: str) -> dict[str, Any]:
+        row = {**batch(name, 3, when), "input_file_id": f"file of {name}"}
+        return {"data": [row], "has_more": True}
+
+    pages = {
+        f"{path}?limit=100": page("a", LATE),
+        f"{path}?limit=100&{cursor}=a": page("b", LATE),
+        f"{path}?limit=100&{cursor}=b": page("c", EARLY),
+    }
+    connect = Provider(pages)
+    batches: OpenAIBatches | AnthropicBatches = (
+        OpenAIBatches(connect, "/v1/x") if provider == "openai" else AnthropicBatches(connect)
+    )
+    assert batches.find("file of b", 3, SINCE, {"a"}) == ["b"]
+    assert batches.find("file of z", 4, SINCE, set()) == []  # the page behind "c" is not asked for
+    assert [sent[0] for sent in connect.sent[-3:]] == list(pages)
+
+
+@pytest.mark.parametrize(
+    ("status", "ids", "holds"),
+    [
+        ("in_progress", ["k1-m"], None),
+        ("canceling", ["k1-m"], None),
+        ("ended", ["k2-m", "k1-m"], True),
+        ("ended", ["k1-other"], False),  # the same request, handed in by another run
+        ("ended", [], False),
+    ],
+)
+def test_the_results_of_a_batch_of_anthropic_say_whose_it_is(
+    status: str, ids: list[str], holds: bool | None
+) -> None:
+    lines = b"".join(json.dumps({"custom_id": one}).encode() + b"\n" for one in ids)
+    connect = Provider(
+        {
+            "/v1/messages/batches/b": {"processing_status": status},
+            "/v1/messages/batches/b/results": lines,
+        }
+    )
+    assert AnthropicBatches(connect).holds("b", ["k1-m", "k3-m"]) is holds
+
+
+@pytest.mark.parametrize(("status", "is_raised"), [(404, False), (410, False), (500, True)])
+def test_a_batch_that_was_deleted_is_not_ours(status: int, is_raised: bool) -> None:
+    def refuse(
+        path: str, body: bytes | None = None, *, kind: str = "", once: bool = False
+    ) -> bytes:
+        raise RequestError("no such batch", status=status)
+
+    if is_raised:
+        with pytest.raises(RequestError, match="no such batch"):
+            AnthropicBatches(refuse).holds("b", ["k1-m"])
+    else:
+        assert AnthropicBatches(refuse).holds("b", ["k1-m"]) is False
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b'{"id": 5}'])
