@@ -95,7 +95,8 @@ class Sender:
     @property
     def transport(self) -> Transport:
         if self._transport is None:
-            from lm_eval.models.http.transport import Transport, TransportOptions
+            from lm_eval.models.http.pool import TransportOptions
+            from lm_eval.models.http.transport import Transport
 
             model = self._model
             options = TransportOptions(
