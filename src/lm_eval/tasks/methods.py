@@ -126,7 +126,7 @@ class HarnessMethods:
 
     def _harness_prompts(self, raw: RawFields, gen_prefix: Any) -> Prompts:
         """How docs become turns of a prompt where no format says it."""
-        from lm_eval.harness.prompts import HarnessPrompts
+        from lm_eval.harness.instances import HarnessPrompts
 
         task = self._task
         return HarnessPrompts(
@@ -139,7 +139,7 @@ class HarnessMethods:
 
     def _media_of(self, doc: Doc, spec: Any, key: str) -> Any:
         """A doc's images or audio; ``key`` is the task's key that holds ``spec``."""
-        from lm_eval.harness.prompts import media_of
+        from lm_eval.harness.instances import media_of
 
         return media_of(doc, spec, key)
 
