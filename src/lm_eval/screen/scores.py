@@ -14,8 +14,7 @@ from rich.cells import cell_len
 
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.bars import Glyphs, Scale, glyphs_for, scale_for
-from lm_eval.text.numbers import NOTHING, number, percent
+from lm_eval.text.numbers import NOTHING, Glyphs, Scale, glyphs_for, number, percent, scale_for
 from lm_eval.text.terminal import visible
 
 LEAST_PICTURE, MOST_PICTURE = 16, 48

@@ -1,11 +1,15 @@
-"""Numbers → the text of a table cell or a sentence: scores, intervals, p-values, shares, times, money.
+"""Numbers → text: in a table cell or a sentence, and as bars of characters on a scale.
 
-``–`` is shown for a number that does not exist. Every table and report of both programs uses these.
+Scores, intervals, p-values, shares, times and money; ``–`` is shown for a number that does not exist.
+Every table and report of both programs uses these. Bars are plain ASCII where the encoding lacks the
+characters for drawing lines.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -136,3 +140,88 @@ def amount(cost: Fraction, digits: int) -> str:
     if 0 < cost * 2 * 10**digits < 1:
         return f"< {10**-digits:.{digits}f}"
     return f"{float(cost):,.{digits}f}"
+
+
+# Values with their intervals as bars, on a scale that fits a terminal
+
+
+@dataclass(frozen=True, slots=True)
+class Glyphs:
+    """The characters of a plot."""
+
+    left: str
+    line: str
+    right: str
+    point: str
+    cut: str
+
+
+UNICODE = Glyphs("├", "─", "┤", "●", "…")
+ASCII = Glyphs("|", "-", "|", "o", "~")
+
+
+def glyphs_for(encoding: str) -> Glyphs:
+    """Line-drawing characters if the encoding has them, else ASCII."""
+    try:
+        "".join(getattr(UNICODE, name) for name in Glyphs.__slots__).encode(encoding)
+    except (LookupError, UnicodeError):
+        return ASCII
+    return UNICODE
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Values from ``low`` to ``high`` on ``columns`` characters."""
+
+    low: float
+    high: float
+    columns: int
+
+    def column(self, value: float) -> int:
+        """The column of a value; values outside go to the ends."""
+        share = (value - self.low) / (self.high - self.low)
+        return min(self.columns - 1, max(0, round(share * (self.columns - 1))))
+
+    def ruler(self) -> str:
+        """The line below the plot: round values, each centred below its column."""
+        cells = [" "] * self.columns
+        for value in ticks(self.low, self.high, max(2, self.columns // 12)):
+            text = _tick_text(value)
+            start = min(max(0, self.column(value) - len(text) // 2), self.columns - len(text))
+            room = cells[max(0, start - 1) : start + len(text) + 1]
+            if start >= 0 and all(cell == " " for cell in room):
+                cells[start : start + len(text)] = text
+        return "".join(cells).rstrip()
+
+    def bar(self, low: float | None, high: float | None, value: float, glyphs: Glyphs) -> str:
+        """A line from ``low`` to ``high``, where these are known, with a point at ``value``."""
+        cells = [" "] * self.columns
+        if low is not None and high is not None:
+            first, last = self.column(low), self.column(high)
+            cells[first : last + 1] = glyphs.line * (last - first + 1)
+            cells[first], cells[last] = glyphs.left, glyphs.right
+        cells[self.column(value)] = glyphs.point
+        return "".join(cells).rstrip()
+
+
+def scale_for(values: Iterable[float | None], columns: int) -> Scale:
+    """A scale that holds all values with a little room at both ends."""
+    known = [value for value in values if value is not None and math.isfinite(value)] or [0.0]
+    low, high = min(known), max(known)
+    room = (high - low) * 0.04 or 0.05
+    return Scale(low - room, high + room, max(2, columns))
+
+
+def ticks(low: float, high: float, most: int) -> list[float]:
+    """Round values between ``low`` and ``high``, about ``most`` of them at most."""
+    rough = (high - low) / max(1, most)
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * (1 - 1e-9))
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [round(count * step, 10) for count in range(first, last + 1)]
+
+
+def _tick_text(value: float) -> str:
+    """A value of a scale in as few digits as it needs."""
+    text = f"{value:.4f}".rstrip("0").rstrip(".")
+    return "0" if text in ("-0", "") else text

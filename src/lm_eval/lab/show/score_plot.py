@@ -6,9 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len, set_cell_size
+
 from lm_eval.lab.show.plots import BLUE, GREY, MOST_CHARS, Plot, quiet, shown, titled
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.bars import column_width, encodable, fit, glyphs_for, scale_for, wrapped
+from lm_eval.text.numbers import Glyphs, glyphs_for, scale_for
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,17 +41,19 @@ class ScoresPlot(Plot):
         Where ``encoding`` lacks the line-drawing characters, plain ASCII takes their place.
         """
         width, glyphs = max(width, LEAST_WIDTH), glyphs_for(encoding)
-        labels = [encodable(shown(label), encoding) for label, _ in self.rows]
+        labels = [_encodable(shown(label), encoding) for label, _ in self.rows]
         values = [f"{estimate.value:.3f}" for _, estimate in self.rows]
-        space = column_width(labels, width)
+        space = _column_width(labels, width)
         number = max(map(len, values))
         scale = scale_for(self._ends(), width - space - number - 4)
-        lines = wrapped(shown(self.title, MOST_CHARS), width, encoding)
+        lines = _wrapped(shown(self.title, MOST_CHARS), width, encoding)
         for place, (_, estimate) in enumerate(self.rows):
             if self.left_out and place == len(self.rows) // 2:
-                lines.append(encodable(f"{glyphs.cut} {self.left_out} between not shown", encoding))
+                lines.append(
+                    _encodable(f"{glyphs.cut} {self.left_out} between not shown", encoding)
+                )
             bar = scale.bar(estimate.low, estimate.high, estimate.value, glyphs)
-            label = fit(labels[place], space, glyphs)
+            label = _fit(labels[place], space, glyphs)
             lines.append(f"{label}  {values[place]:>{number}}  {bar}".rstrip())
         lines.append(" " * (space + number + 4) + scale.ruler())
         return lines
@@ -103,3 +107,44 @@ def scores_plot(
         half = most_rows // 2
         every = [*every[:half], *every[len(every) - (most_rows - half) :]]
     return ScoresPlot(tuple(every), title, left_out)
+
+
+# Text in columns of a terminal
+
+
+def _encodable(text: str, encoding: str) -> str:
+    """``text`` with what the encoding lacks shown as ``\\u2026``."""
+    try:
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    except LookupError:
+        return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _fit(text: str, width: int, glyphs: Glyphs) -> str:
+    """``text`` in exactly ``width`` columns, cut or padded; wide characters count as two."""
+    if cell_len(text) <= width:
+        return set_cell_size(text, width)
+    if width < 1:
+        return ""
+    return set_cell_size(text, width - 1) + glyphs.cut
+
+
+def _wrapped(text: str, width: int, encoding: str) -> list[str]:
+    """``text`` on lines of at most ``width`` columns, broken between words where that is possible."""
+    lines = [""]
+    for word in _encodable(text, encoding).split():
+        rest = word
+        if lines[-1] and cell_len(f"{lines[-1]} {rest}") <= width:
+            lines[-1] += f" {rest}"
+            continue
+        while cell_len(rest) > width:  # a word that fills more than a line
+            head = set_cell_size(rest, width).rstrip()
+            lines.append(head)
+            rest = rest[len(head) :]
+        lines.append(rest)
+    return [line for line in lines if line]
+
+
+def _column_width(labels: Iterable[str], width: int) -> int:
+    """The width of the column of labels: what they need, up to a third of the width."""
+    return min(max(map(cell_len, labels)), max(8, width // 3))

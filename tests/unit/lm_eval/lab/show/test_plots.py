@@ -20,7 +20,7 @@ from lm_eval.lab.show.plots import Plot, flips_plot, spread_plot
 from lm_eval.lab.show.score_plot import scores_plot
 from lm_eval.stats.estimates import Estimate, share_estimate
 from lm_eval.stats.spread import Spread, spread
-from lm_eval.text.bars import ticks
+from lm_eval.text.numbers import ticks
 from lm_eval.text.terminal import visible
 
 LABELS = ["mcqa", "cloze", "cot"]
