@@ -23,11 +23,10 @@ from lm_eval.scoring.results import order_of
 from lm_eval.text.encode import sample_hashes
 from lm_eval.text.files import (
     PARTIAL,
-    hold,
+    open_held,
+    publish,
     remove_abandoned,
-    rename,
     safe_model_name,
-    sync,
     unique_name,
     write_whole,
 )
@@ -141,8 +140,7 @@ class _SamplesFile:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._partial = path.with_name(path.name + PARTIAL)
-        self._file: IO[bytes] = self._partial.open("wb")
-        hold(self._file)
+        self._file: IO[bytes] = open_held(self._partial, "wb")
         # One sample is a few numbers here and three digests, in a file if there are many: no objects.
         self._doc_ids = array("q")
         self._ends = array("q", [0])
@@ -187,13 +185,13 @@ class _SamplesFile:
     def finish(self) -> None:
         if self._file.closed:
             return
-        ordered = self._in_order()
-        if not isinstance(ordered, range):
-            self._rewrite(ordered)
-        sync(self._file)
         self.task_hash()  # its digests go now
+        ordered = self._in_order()
+        if isinstance(ordered, range):
+            publish(self._file, self._partial, self.path)
+        else:
+            self._write_sorted(ordered)
         self.close()
-        rename(self._partial, self.path)
 
     def close(self) -> None:
         for file in (self._file, self._digests):
@@ -204,17 +202,17 @@ class _SamplesFile:
         """The lines in the order of their docs; a range if the file already has that order."""
         return order_of(self._doc_ids)
 
-    def _rewrite(self, ordered: Sequence[int]) -> None:
+    def _write_sorted(self, ordered: Sequence[int]) -> None:
         """The same lines by doc: answers that arrive in another order give the same file."""
-        self._file.close()
-        sorted_path = self.path.with_name(self.path.name + ".sorted" + PARTIAL)
-        with self._partial.open("rb") as source, sorted_path.open("wb") as target:
+        partial = self.path.with_name(self.path.name + ".sorted" + PARTIAL)
+        with self._partial.open("rb") as source, open_held(partial, "wb") as target:
             for at in ordered:
                 source.seek(self._ends[at])
                 target.write(source.read(self._ends[at + 1] - self._ends[at]))
-        os.replace(sorted_path, self._partial)
-        self._file = self._partial.open("ab")
-        hold(self._file)
+            publish(target, partial, self.path)
+        self._file.close()
+        with suppress(OSError):
+            self._partial.unlink()
 
 
 def _packed(hashes: str) -> bytes | None:

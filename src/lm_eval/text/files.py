@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import time
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,6 +17,9 @@ from lm_eval.text.encode import text_hash
 
 PARTIAL = ".partial"
 """How the name of a file ends that is still being written; its writer holds a lock on it."""
+_NUMBERS = count(1)
+_MOST_REMOVALS = 100
+_GLANCE_S = 10.0
 _ABANDONED = re.compile(r"\.\d+\.partial|samples_.*\.jsonl(?:\.sorted)?\.partial")
 
 
@@ -56,13 +61,11 @@ def replacing(path: Path) -> Iterator[IO[str]]:
         with _opened(path) as file:
             yield file
         return
-    partial = path.with_name(f"{path.name}.{os.getpid()}{PARTIAL}")
+    partial = path.with_name(f"{path.name}.{os.getpid()}.{next(_NUMBERS)}{PARTIAL}")
     try:
-        with _opened(partial) as file:
-            hold(file)
+        with open_held(partial) as file:
             yield file
-            sync(file)
-        rename(partial, path)
+            publish(file, partial, path)
     except BaseException:
         with suppress(OSError):
             partial.unlink()
@@ -87,17 +90,46 @@ def write_output(path: str | Path, text: str) -> None:
         file.write(text)
 
 
+def open_held(path: Path, mode: str = "w") -> IO[Any]:
+    """Create a file, and show other processes that it is being written.
+
+    It is created again where one of them took it for abandoned before it was held.
+    """
+    for _ in range(_MOST_REMOVALS):
+        file = _opened(path, mode)
+        hold(file)
+        if _is_at(file, path):
+            break
+        file.close()
+    return file
+
+
+def _is_at(file: IO[Any], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
 def hold(file: IO[Any]) -> None:
     """Show other processes, as far as the system can, that this file is being written."""
-    _lock(file)
+    until = time.monotonic() + _GLANCE_S
+    while time.monotonic() < until:
+        try:
+            _lock(file)
+            return
+        except BlockingIOError:  # another process looks whether it is held
+            time.sleep(0.001)
 
 
 def _lock(file: IO[Any]) -> bool:
-    """Whether nobody else holds the file; it is then held here until it is closed."""
+    """Hold the file until it is closed; False where the system has no locks."""
     try:
         import fcntl
 
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:  # another process holds it
+        raise
     except (ImportError, OSError):
         return False
     return True
@@ -133,6 +165,18 @@ def sync(file: IO[Any]) -> None:
     os.fsync(file.fileno())
 
 
+def publish(file: IO[Any], partial: Path, path: Path) -> None:
+    """Close a file that was written under a partial name, and give it its final one.
+
+    It is held until it has that name, or other processes could take it for abandoned.
+    """
+    sync(file)
+    if os.name == "nt":  # no locks, and no new name for a file that is open
+        file.close()
+    rename(partial, path)
+    file.close()
+
+
 def rename(partial: Path, path: Path) -> None:
     """Give a file its final name, durably where folders can be synced."""
     os.replace(partial, path)
@@ -144,8 +188,10 @@ def rename(partial: Path, path: Path) -> None:
             os.close(folder)
 
 
-def _opened(path: Path) -> IO[str]:
-    return path.open("w", encoding="utf-8", newline="\n")
+def _opened(path: Path, mode: str = "w") -> IO[Any]:
+    if "b" in mode:
+        return path.open(mode)
+    return path.open(mode, encoding="utf-8", newline="\n")
 
 
 # The characters that EleutherAI's harness replaces, and those that no file name can hold.

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 from datetime import datetime
+from functools import partial
 
 import pytest
 
@@ -11,6 +12,7 @@ from lm_eval.errors import OutputError
 from lm_eval.reports import writer as files
 from lm_eval.reports.writer import ResultWriter
 from lm_eval.text.encode import task_hash
+from lm_eval.text.files import remove_abandoned
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 6)
 TIME = "2026-01-02T03-04-05.000006"
@@ -54,6 +56,24 @@ def test_samples_are_readable_while_the_run_goes_on(tmp_path):
         assert lines(partial) == [sample(0, text="é\ud800\u2028")]
         assert not writer.samples_path("demo").exists()
     assert names(tmp_path) == [partial.name]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_run_that_ends_beside_it_takes_no_file_away(tmp_path, monkeypatch, order):
+    """Whenever another run clears the folder of what killed ones left."""
+    for name in ("fsync", "replace"):
+
+        def cleared(call, *arguments):
+            remove_abandoned(tmp_path / "m")
+            return call(*arguments)
+
+        monkeypatch.setattr(os, name, partial(cleared, getattr(os, name)))
+    writer = ResultWriter(tmp_path, "m", now=NOW)
+    for doc_id in order:
+        writer.add_sample("demo", sample(doc_id))
+    path = writer.finish({"results": {}})
+    assert lines(writer.samples_path("demo")) == [sample(0), sample(1)]
+    assert names(tmp_path) == [path.name, f"samples_demo_{TIME}.jsonl"]
 
 
 def test_samples_end_in_the_order_of_their_docs_whatever_order_they_came_in(tmp_path):

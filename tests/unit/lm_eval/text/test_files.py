@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lm_eval.text.files import replacing, write_whole
+from lm_eval.text.files import hold, is_held, remove_abandoned, replacing, write_whole
 
 
 def test_a_file_and_its_folders_are_written(tmp_path: Path) -> None:
@@ -43,3 +45,68 @@ def test_a_device_is_written_through() -> None:
 def test_a_folder_is_an_error_of_the_system(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         write_whole(tmp_path, "text")
+
+
+def test_one_file_is_written_twice_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "c.json"
+    with replacing(path) as first, replacing(path) as second:
+        first.write("first")
+        second.write("second")
+    assert path.read_text() == "first", "the last to end"
+    assert os.listdir(tmp_path) == ["c.json"]
+
+
+# Other processes that clear the folder
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "c.json.123.partial").write_text("half")
+    (tmp_path / "c.json.123.4.partial").write_text("half")
+    (tmp_path / "mine.partial").write_text("of somebody else")
+    remove_abandoned(tmp_path)
+    assert os.listdir(tmp_path) == ["mine.partial"]
+
+
+def test_a_file_is_never_taken_for_abandoned_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace = os.replace
+
+    def cleared_and_replaced(source: Path, target: Path) -> None:
+        remove_abandoned(tmp_path)
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", cleared_and_replaced)
+    write_whole(tmp_path / "c.json", "new")
+    assert (tmp_path / "c.json").read_text() == "new"
+
+
+def test_a_file_that_was_removed_before_it_was_held_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    flock = fcntl.flock
+
+    def cleared_and_locked(*arguments: Any) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        remove_abandoned(tmp_path)
+        flock(*arguments)
+
+    monkeypatch.setattr(fcntl, "flock", cleared_and_locked)
+    write_whole(tmp_path / "c.json", "new")
+    assert (tmp_path / "c.json").read_text() == "new"
+
+
+def test_a_glance_at_a_file_does_not_keep_it_from_being_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fcntl = pytest.importorskip("fcntl")
+    path = tmp_path / "c.json"
+    with path.open("w") as file:
+        glance = path.open()
+        fcntl.flock(glance, fcntl.LOCK_SH)
+        monkeypatch.setattr(time, "sleep", lambda _: glance.close())
+        hold(file)
+        glance.close()
+        assert is_held(path)
+    assert not is_held(path)
