@@ -6,6 +6,7 @@ gold. Replies are kept on disk until the files are written, so a call that was k
 
 from __future__ import annotations
 
+import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -291,9 +292,8 @@ def check_output(path: str | None) -> Path | None:
     folder = Path(path).expanduser()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / ".writable"
-        probe.touch()
-        probe.unlink()
+        with tempfile.TemporaryFile(dir=folder):  # a name of its own: others may share the folder
+            pass
     except OSError as error:
         raise UsageError(
             f"Cannot write to {str(folder)!r}: {error.strerror}. Choose a folder that you can write to "

@@ -235,7 +235,8 @@ class RepoFolder:
         """Create a folder: a new cache is the user's alone; in one that is shared, all is shared."""
         for path in reversed([self.cache, *self.cache.parents]):
             if not path.exists():
-                path.mkdir(mode=0o700)
+                with suppress(FileExistsError):  # made by another process in this moment
+                    path.mkdir(mode=0o700)
         mode = self.cache.stat().st_mode & 0o777
         inside = [folder, *folder.parents]
         for path in reversed(inside[: inside.index(self.cache)]):

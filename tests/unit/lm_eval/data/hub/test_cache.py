@@ -111,6 +111,23 @@ def test_two_processes_never_fill_one_file(tmp_path: Path) -> None:
     assert log.read_text() == "begin\nend\n"
 
 
+def test_a_new_cache_may_be_made_by_two_processes_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "home" / "hub"
+    exists = Path.exists
+
+    def exists_a_moment_later(path: Path, **options: bool) -> bool:
+        found = exists(path, **options)
+        if not found and path in (cache.parent, cache):
+            path.mkdir()  # by the other process
+        return found
+
+    monkeypatch.setattr(Path, "exists", exists_a_moment_later)
+    path = RepoFolder(cache, "o/n").add(COMMIT, FILE, lambda new: new.write_bytes(DATA) and None)
+    assert path.read_bytes() == DATA
+
+
 @pytest.mark.parametrize("noted", ["", "no commit", "../../x", "e" * 39])
 def test_a_ref_that_is_not_a_commit_is_not_known(noted: str, tmp_path: Path) -> None:
     folder = RepoFolder(tmp_path, "o/n")
