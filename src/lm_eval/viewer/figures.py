@@ -62,7 +62,7 @@ def _unfinished_card(run: UnfinishedRun) -> dict[str, Any]:
         "model": run.model,
         "path": str(run.path),
         "place": str(run.path),
-        "date": max(file.stat().st_mtime for file in run.files.values()),
+        "date": max(run.source(name).changed_at() for name in run.names),
         "results": [
             {"name": name, "key": result_key(name), "task": task, "format": form or PLAIN}
             for name in run.names

@@ -13,10 +13,11 @@ from array import array
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, BinaryIO
 
 from lm_eval.errors import ComparisonError
 from lm_eval.lab.stored.run import damaged
+from lm_eval.text.files import PARTIAL
 
 BLOCK_BYTES = 1 << 24
 
@@ -36,40 +37,67 @@ class SampleLines:
 
         A last line without a line break is not counted: it is still being written, or was cut off.
         """
-        with self._lock:
-            try:
-                self._read_on(at_least)
-            except OSError as error:
-                raise ComparisonError(f"{self.path} cannot be read: {error.strerror}.") from None
-            return len(self._starts) - 1
+        file, starts = self._indexed(at_least)
+        file.close()
+        return len(starts) - 1
+
+    def changed_at(self) -> float:
+        """When the file was last written to."""
+        with self._lock, self._opened() as file:
+            return os.fstat(file.fileno()).st_mtime
 
     @property
     def rest_bytes(self) -> int:
         """Bytes after the last complete line, of a file that was looked at to its end."""
         return self.path.stat().st_size - self._starts[-1]
 
-    def _read_on(self, at_least: int | None) -> None:
-        found = self.path.stat()
+    def _indexed(self, at_least: int | None) -> tuple[BinaryIO, array[int]]:
+        """The open file and where its lines start, which fit each other whatever takes its place."""
+        with self._lock:
+            try:
+                file = self._opened()
+                try:
+                    self._read_on(file, at_least)
+                except BaseException:
+                    file.close()
+                    raise
+            except OSError as error:
+                raise ComparisonError(f"{self.path} cannot be read: {error.strerror}.") from None
+            return file, self._starts
+
+    def _opened(self) -> BinaryIO:
+        """The file, under its final name once its writer has given it that."""
+        try:
+            return self.path.open("rb")
+        except FileNotFoundError:
+            if self.path.suffix != PARTIAL:
+                raise
+        final = self.path.with_suffix("")
+        file = final.open("rb")
+        self.path = final
+        return file
+
+    def _read_on(self, file: BinaryIO, at_least: int | None) -> None:
+        found = os.fstat(file.fileno())
         inode, known = self._state
         if inode != found.st_ino or found.st_size < known:
             self._starts, known = array("Q", [0]), 0
-        with self.path.open("rb") as file:
-            file.seek(known)
-            while at_least is None or len(self._starts) <= at_least:
-                block = file.read(BLOCK_BYTES)
-                if not block:
-                    break
-                self._starts.extend(_starts(block, known))
-                known += len(block)
+        file.seek(known)
+        while at_least is None or len(self._starts) <= at_least:
+            block = file.read(BLOCK_BYTES)
+            if not block:
+                break
+            self._starts.extend(_starts(block, known))
+            known += len(block)
         self._state = (found.st_ino, known)
 
     def read(self, first: int, count: int) -> Iterator[bytes]:
         """These lines, as far as there are any."""
-        last = min(first + count, self.count(first + count))
-        if first >= last:
-            return
-        with self.path.open("rb") as file:
-            file.seek(self._starts[first])
+        file, starts = self._indexed(first + count)
+        with file:
+            last = min(first + count, len(starts) - 1)
+            if first < last:
+                file.seek(starts[first])
             for _ in range(first, last):
                 yield file.readline()
 

@@ -294,3 +294,17 @@ def test_columns_of_scores_that_are_not_shares() -> None:
     shown = item_columns(columns, "ppl", is_higher=False)
     assert (shown["docs"], shown["states"], shown["scores"]) == ([4, 9], "nn", [3.0, 7.5])
     assert shown["hashes"] == "abababab" + "cdcdcdcd"
+
+
+def test_a_run_that_ends_while_it_is_followed(tmp_path: Path) -> None:
+    """Its files have their final names before its results are there, and before they are looked for."""
+    place = four_formats(tmp_path, limit=3)
+    next(place.output.rglob("results_*.json")).unlink()
+    final = next(place.output.rglob("samples_demo_mcq@cot_*"))
+    partial = final.rename(final.with_name(f"{final.name}.partial"))
+    following = Contract(Catalogue([place.output]))
+    texts = address(following, "texts", "demo_mcq@cot", 0)
+    partial.rename(final)
+    assert following.answer(texts)["doc"] == [0, 1, 2]
+    answer = following.answer("runs")
+    assert (answer["runs"][0]["kind"], answer["problems"]) == ("live", [])

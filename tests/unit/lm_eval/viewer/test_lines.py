@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +72,38 @@ def test_a_file_that_was_replaced_is_read_anew(tmp_path: Path) -> None:
     write(tmp_path / "other", 7, 8)
     (tmp_path / "other").replace(path)
     assert docs(source, 0, 10) == [7, 8]
+
+
+def test_a_file_that_is_replaced_meanwhile_is_read_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.jsonl"
+    write(path, 100, 0)
+    write(tmp_path / "sorted", 0, 100)
+    opened = Path.open
+
+    def open_and_replace(file: Path, *arguments: Any) -> Any:
+        found = opened(file, *arguments)
+        if file == path and (tmp_path / "sorted").exists():
+            (tmp_path / "sorted").replace(path)
+        return found
+
+    monkeypatch.setattr(Path, "open", open_and_replace)
+    source = SampleLines(path)
+    assert docs(source, 1, 1) == [0]
+    assert docs(source, 1, 1) == [100]
+
+
+def test_a_file_that_gets_its_final_name_is_read_on(tmp_path: Path) -> None:
+    partial, path = tmp_path / "s.jsonl.partial", tmp_path / "s.jsonl"
+    write(partial, 0, 1)
+    source = SampleLines(partial)
+    assert docs(source, 0, 10) == [0, 1]
+    write(partial, 2, mode="a")
+    partial.rename(path)
+    assert docs(source, 1, 10) == [1, 2]
+    assert source.changed_at() == path.stat().st_mtime
+    assert source.rest_bytes == 0
 
 
 @pytest.mark.parametrize("line", ["[1]", "{", "nope"])
