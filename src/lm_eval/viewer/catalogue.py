@@ -19,11 +19,11 @@ from typing import Any, Protocol
 from lm_eval.errors import ComparisonError, LmEvalError, UsageError, did_you_mean, listing
 from lm_eval.lab.stored.measurement import primary_metric
 from lm_eval.lab.stored.run import STAMP, StoredRun, is_results, open_runs
+from lm_eval.lab.stored.samples import SampleLines, file_state
 from lm_eval.registry import RUN_READERS
 from lm_eval.reports.items import ItemColumns, columns_of_samples
 from lm_eval.text.encode import text_hash
 from lm_eval.text.files import PARTIAL, is_held
-from lm_eval.viewer.lines import SampleLines, file_state
 
 _SAMPLES_NAME = re.compile(rf"^samples_(.+){STAMP}\.jsonl({re.escape(PARTIAL)})?$")
 _RUN_NAME = re.compile(rf"{STAMP}\.jsonl?({re.escape(PARTIAL)})?$")

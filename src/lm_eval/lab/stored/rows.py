@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ComparisonError, LmEvalWarning, MissingExtraError
-from lm_eval.lab.stored.run import StoredResult, StoredRun, open_runs, parsed_samples
+from lm_eval.lab.stored.run import StoredResult, StoredRun, open_runs
+from lm_eval.lab.stored.samples import parsed_samples
 from lm_eval.lab.stored.scores import group_scores, scores_of
 from lm_eval.text.files import PARTIAL
 

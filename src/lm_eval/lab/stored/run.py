@@ -10,15 +10,15 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from types import NoneType
 from typing import Any, Protocol
 
 from lm_eval.errors import ComparisonError, listing
+from lm_eval.lab.stored.samples import parsed_samples
 from lm_eval.models.loading import answering
 from lm_eval.registry import RUN_READERS
 from lm_eval.reports.items import ItemColumns, columns_of_samples
@@ -196,46 +196,6 @@ class StoredResult:
         """What a section of the results file says of this result; None where it says nothing."""
         facts = self.run.results.get(section)
         return facts.get(self.name) if isinstance(facts, Mapping) else None
-
-
-_SHAPES: Mapping[str, tuple[type, ...]] = {
-    "doc_id": (int,),
-    "arguments": (dict, list, NoneType),
-    "resps": (list, NoneType),
-    "reading": (dict, NoneType),
-    "readings": (list, NoneType),
-    "read_with": (dict, NoneType),
-}
-
-
-def parsed_samples(lines: Iterable[bytes], path: Path) -> Iterator[dict[str, Any]]:
-    """The samples in the lines of a file; an error names the first line that is not one."""
-    for number, line in enumerate(lines, start=1):
-        try:
-            sample = json.loads(line)
-        except (ValueError, RecursionError):
-            raise damaged(path, number, "is not JSON") from None
-        what = flaw_of_sample(sample)
-        if what is not None:
-            raise damaged(path, number, what)
-        yield sample
-
-
-def flaw_of_sample(sample: Any) -> str | None:
-    """Why a line is not a sample, in words; None where it is one."""
-    if not isinstance(sample, dict):
-        return "is not a sample: it holds no object"
-    for key, types in _SHAPES.items():
-        if not isinstance(sample.get(key, 0 if key == "doc_id" else None), types):
-            return f"is not a sample: `{key}` is {str(sample[key])[:40]!r}"
-    return None
-
-
-def damaged(path: Path, line: int, what: str) -> ComparisonError:
-    """The error about a line of a samples file."""
-    return ComparisonError(
-        f"{path}, line {line} {what}. The file is damaged: run again, or delete the run."
-    )
 
 
 def _number(value: float | None) -> float | None:

@@ -10,16 +10,55 @@ from __future__ import annotations
 import json
 import os
 from array import array
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from threading import Lock
+from types import NoneType
 from typing import Any, BinaryIO
 
 from lm_eval.errors import ComparisonError
-from lm_eval.lab.stored.run import damaged
 from lm_eval.text.files import PARTIAL
 
 BLOCK_BYTES = 1 << 24
+
+_SHAPES: Mapping[str, tuple[type, ...]] = {
+    "doc_id": (int,),
+    "arguments": (dict, list, NoneType),
+    "resps": (list, NoneType),
+    "reading": (dict, NoneType),
+    "readings": (list, NoneType),
+    "read_with": (dict, NoneType),
+}
+
+
+def parsed_samples(lines: Iterable[bytes], path: Path) -> Iterator[dict[str, Any]]:
+    """The samples in the lines of a file; an error names the first line that is not one."""
+    for number, line in enumerate(lines, start=1):
+        try:
+            sample = json.loads(line)
+        except (ValueError, RecursionError):
+            raise damaged(path, number, "is not JSON") from None
+        what = flaw_of_sample(sample)
+        if what is not None:
+            raise damaged(path, number, what)
+        yield sample
+
+
+def flaw_of_sample(sample: Any) -> str | None:
+    """Why a line is not a sample, in words; None where it is one."""
+    if not isinstance(sample, dict):
+        return "is not a sample: it holds no object"
+    for key, types in _SHAPES.items():
+        if not isinstance(sample.get(key, 0 if key == "doc_id" else None), types):
+            return f"is not a sample: `{key}` is {str(sample[key])[:40]!r}"
+    return None
+
+
+def damaged(path: Path, line: int, what: str) -> ComparisonError:
+    """The error about a line of a samples file."""
+    return ComparisonError(
+        f"{path}, line {line} {what}. The file is damaged: run again, or delete the run."
+    )
 
 
 class SampleLines:

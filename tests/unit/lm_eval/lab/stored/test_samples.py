@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lm_eval.errors import ComparisonError
-from lm_eval.viewer import lines
-from lm_eval.viewer.lines import SampleLines
+from lm_eval.lab.stored import samples
+from lm_eval.lab.stored.samples import SampleLines
 
 
 def write(path: Path, *docs: int, end: str = "\n", mode: str = "w") -> None:
@@ -33,14 +33,14 @@ def test_any_lines(tmp_path: Path) -> None:
 
 
 def test_lines_across_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "BLOCK_BYTES", 7)
+    monkeypatch.setattr(samples, "BLOCK_BYTES", 7)
     path = tmp_path / "s.jsonl"
     write(path, *range(30))
     assert docs(SampleLines(path), 0, 30) == list(range(30))
 
 
 def test_only_as_much_is_read_as_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "BLOCK_BYTES", 64)
+    monkeypatch.setattr(samples, "BLOCK_BYTES", 64)
     path = tmp_path / "s.jsonl"
     write(path, *range(1000))
     assert 3 <= SampleLines(path).count(3) < 20
