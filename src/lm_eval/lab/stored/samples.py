@@ -1,8 +1,8 @@
-"""The lines of a samples file by number, without reading the file into memory.
+"""A samples file → its samples: all in order, or any by number without reading the file into memory.
 
-In: a ``.jsonl`` file, complete or still growing. Out: any of its lines as an object. Only where each
-line starts is kept, 8 bytes a line; a file that has grown is read on from where it ended, and one that
-was replaced is read anew.
+In: a ``.jsonl`` file, complete or still growing. Out: its lines as objects, each checked.
+``SampleLines`` keeps only where each line starts, 8 bytes a line; a file that has grown is read on from
+where it ended, and one that was replaced is read anew.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from threading import Lock
 from types import NoneType
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 from lm_eval.errors import ComparisonError
 from lm_eval.text.files import PARTIAL
@@ -34,17 +35,21 @@ _SHAPES: Mapping[str, tuple[type, ...]] = {
 def parsed_samples(lines: Iterable[bytes], path: Path) -> Iterator[dict[str, Any]]:
     """The samples in the lines of a file; an error names the first line that is not one."""
     for number, line in enumerate(lines, start=1):
-        try:
-            sample = json.loads(line)
-        except (ValueError, RecursionError):
-            raise damaged(path, number, "is not JSON") from None
-        what = flaw_of_sample(sample)
-        if what is not None:
-            raise damaged(path, number, what)
-        yield sample
+        yield _parsed(line, path, number, json.loads)
 
 
-def flaw_of_sample(sample: Any) -> str | None:
+def _parsed(line: bytes, path: Path, number: int, loads: Callable[[bytes], Any]) -> dict[str, Any]:
+    try:
+        sample = loads(line)
+    except (ValueError, RecursionError):
+        raise _damaged(path, number, "is not JSON") from None
+    flaw = _flaw(sample)
+    if flaw is not None:
+        raise _damaged(path, number, flaw)
+    return cast("dict[str, Any]", sample)
+
+
+def _flaw(sample: Any) -> str | None:
     """Why a line is not a sample, in words; None where it is one."""
     if not isinstance(sample, dict):
         return "is not a sample: it holds no object"
@@ -54,8 +59,7 @@ def flaw_of_sample(sample: Any) -> str | None:
     return None
 
 
-def damaged(path: Path, line: int, what: str) -> ComparisonError:
-    """The error about a line of a samples file."""
+def _damaged(path: Path, line: int, what: str) -> ComparisonError:
     return ComparisonError(
         f"{path}, line {line} {what}. The file is damaged: run again, or delete the run."
     )
@@ -143,7 +147,7 @@ class SampleLines:
     def samples(self, first: int, count: int) -> Iterator[dict[str, Any]]:
         """The objects in these lines; an error that names the line which is not one."""
         for number, line in enumerate(self.read(first, count), start=first + 1):
-            yield sample_of(line, self.path, number)
+            yield _parsed(line, self.path, number, _loads)
 
 
 def _starts(block: bytes, offset: int) -> Iterator[int]:
@@ -154,36 +158,24 @@ def _starts(block: bytes, offset: int) -> Iterator[int]:
         at = block.find(b"\n", at + 1)
 
 
-def sample_of(line: bytes, path: Path, number: int) -> dict[str, Any]:
-    """The sample in one line."""
-    try:
-        sample = _loads(line)
-    except (ValueError, RecursionError):
-        raise damaged(path, number, "is not JSON") from None
-    if not isinstance(sample, dict):
-        raise damaged(path, number, "is not a sample: it holds no object")
-    return sample
-
-
 def _loads(line: bytes) -> Any:
     """JSON, by orjson where it is installed: four times as fast, and stricter about odd texts."""
-    if _fast_loads is not None:
+    fast = _orjson()
+    if fast is not None:
         try:
-            return _fast_loads(line)
+            return fast.loads(line)
         except ValueError:  # lone surrogates, NaN
             pass
     return json.loads(line)
 
 
-def _find_orjson() -> Any:
+@cache
+def _orjson() -> Any:
     try:
         import orjson
     except ImportError:
         return None
-    return orjson.loads
-
-
-_fast_loads = _find_orjson()
+    return orjson
 
 
 def file_state(path: Path) -> tuple[int, int] | None:

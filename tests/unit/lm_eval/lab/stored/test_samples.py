@@ -1,4 +1,4 @@
-"""Lines of a samples file by number, of files that are complete, grow, are cut off or replaced."""
+"""Samples in order or by number, of files that are complete, grow, are cut off, damaged or replaced."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from lm_eval.errors import ComparisonError
 from lm_eval.lab.stored import samples
-from lm_eval.lab.stored.samples import SampleLines
+from lm_eval.lab.stored.samples import SampleLines, parsed_samples
 
 
 def write(path: Path, *docs: int, end: str = "\n", mode: str = "w") -> None:
@@ -106,12 +106,14 @@ def test_a_file_that_gets_its_final_name_is_read_on(tmp_path: Path) -> None:
     assert source.rest_bytes == 0
 
 
-@pytest.mark.parametrize("line", ["[1]", "{", "nope"])
+@pytest.mark.parametrize("line", ["[1]", "{", "nope", '{"doc_id": 1, "resps": "A"}'])
 def test_a_damaged_line_is_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(f'{{"doc_id": 0}}\n{line}\n')
     with pytest.raises(ComparisonError, match="line 2"):
         list(SampleLines(path).samples(0, 5))
+    with path.open("rb") as file, pytest.raises(ComparisonError, match="line 2"):
+        list(parsed_samples(file, path))
 
 
 def test_what_orjson_refuses_is_read_all_the_same(tmp_path: Path) -> None:
