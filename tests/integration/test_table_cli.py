@@ -204,11 +204,13 @@ def test_wrong_names(work: Workplace) -> None:
     assert "there is no metric acc_nrom. Did you mean 'acc_norm'?" in refused(
         work, "--metric", "acc_nrom"
     )
-    assert "There is no 'nowhere'" in work.cli("table", "nowhere").err
+    message = work.cli("table", "otu").err
+    assert "There is no 'otu'. Did you mean 'out'?" in message
+    assert "Folders near it with runs: out." in message
     (work.folder / "empty").mkdir()
     message = work.cli("table", "empty").err
     assert "'empty' holds no results files" in message
-    assert "Folders beside it with runs: out." in message
+    assert "Folders near it with runs: out." in message
 
 
 # load_results, load_samples

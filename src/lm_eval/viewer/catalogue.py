@@ -16,10 +16,18 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from lm_eval.errors import ComparisonError, LmEvalError, UsageError, did_you_mean, listing
+from lm_eval.errors import ComparisonError, LmEvalError, UsageError, listing
 from lm_eval.lab.stored.measurement import primary_metric
-from lm_eval.lab.stored.run import STAMP, StoredRun, is_results, open_runs
-from lm_eval.lab.stored.samples import SampleLines, file_state
+from lm_eval.lab.stored.run import (
+    STAMP,
+    StoredRun,
+    is_results,
+    is_skipped,
+    no_such_run,
+    open_runs,
+    runs_near,
+)
+from lm_eval.lab.stored.samples import SampleLines
 from lm_eval.registry import RUN_READERS
 from lm_eval.reports.items import ItemColumns, columns_of_samples
 from lm_eval.text.encode import text_hash
@@ -27,9 +35,6 @@ from lm_eval.text.files import PARTIAL, is_held
 
 _SAMPLES_NAME = re.compile(rf"^samples_(.+){STAMP}\.jsonl({re.escape(PARTIAL)})?$")
 _RUN_NAME = re.compile(rf"{STAMP}\.jsonl?({re.escape(PARTIAL)})?$")
-_SKIPPED = {".git", "node_modules", "__pycache__", "site-packages", ".mypy_cache", ".ruff_cache"}
-NEAR_FOLDERS = 2000
-"""Folders that are looked into to say where runs are, if there are none where they were expected."""
 
 
 class SampleSource(Protocol):
@@ -208,11 +213,16 @@ class Catalogue:
         self.paths = [Path(path).expanduser() for path in paths]
         for path in self.paths:
             if not path.exists():
-                raise UsageError(_no_such(path))
+                raise UsageError(no_such_run(path, _is_run_file))
         self.runs: dict[str, AnyRun] = {}
         self.problems: list[Problem] = []
         self._opened: dict[Path, tuple[Any, list[StoredRun] | str]] = {}
         self.refresh()
+
+    @property
+    def near(self) -> str:
+        """Folders near the first path that have runs, in words; empty where there are none."""
+        return runs_near(self.paths[0], _is_run_file)
 
     @property
     def root(self) -> Path:
@@ -241,7 +251,7 @@ class Catalogue:
             problems.append(Problem(str(error.filename), text))
 
         for parent, folders, names in os.walk(path, onerror=unlisted):
-            folders[:] = sorted(name for name in folders if not _is_skipped(parent, name))
+            folders[:] = sorted(name for name in folders if not is_skipped(parent, name))
             folder = Path(parent)
             if any(not _RUN_NAME.search(name) for name in names) and self._reader(folder):
                 folders.clear()  # what is below belongs to it
@@ -261,7 +271,7 @@ class Catalogue:
         return None
 
     def _runs_at(self, path: Path, problems: list[Problem]) -> Iterator[AnyRun]:
-        state = file_state(path)
+        state = _file_state(path)
         known = self._opened.get(path)
         if known is None or known[0] != state:
             try:
@@ -304,6 +314,10 @@ class Catalogue:
         return self.runs[run_id]
 
 
+def _is_run_file(path: Path) -> bool:
+    return is_results(path) or _SAMPLES_NAME.match(path.name) is not None
+
+
 def _sign(run: AnyRun) -> Any:
     """What changes when another run has taken the place of one."""
     if isinstance(run, UnfinishedRun):
@@ -311,37 +325,10 @@ def _sign(run: AnyRun) -> Any:
     return id(run.stored)
 
 
-def _is_skipped(parent: str, name: str) -> bool:
-    """Folders that hold no runs, and many files."""
-    return name in _SKIPPED or os.path.exists(os.path.join(parent, name, "pyvenv.cfg"))
-
-
-def _no_such(path: Path) -> str:
-    parent = path.parent
-    names = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
-    return (
-        f"There is no {str(path)!r}.{did_you_mean(path.name, names)} Give the folder named by "
-        f"--output_path, or a results file in it.{runs_elsewhere(parent)}"
-    )
-
-
-def runs_elsewhere(path: Path) -> str:
-    """``" Folders near it with runs: a, b."``; empty where there is none."""
-    start = path if path.is_dir() else path.parent
-    folders = folders_with_runs(start.resolve()) or folders_with_runs(start.resolve().parent)
-    if not folders:
-        return ""
-    named = listing([os.path.relpath(folder) for folder in folders], 6)
-    return f" Folders near it with runs: {named}."
-
-
-def folders_with_runs(start: Path) -> list[Path]:
-    """The folders below, at most three deep, that hold a run or whose subfolders do."""
-    found: dict[Path, None] = {}
-    for parent, folders, names in islice(os.walk(start), NEAR_FOLDERS):
-        folder = Path(parent)
-        depth = len(folder.relative_to(start).parts)
-        folders[:] = [] if depth >= 3 else [n for n in folders if not _is_skipped(parent, n)]
-        if any(is_results(folder / name) or _SAMPLES_NAME.match(name) for name in names):
-            found[folder.parent if depth > 1 else folder] = None  # DIR/<model>/results_….json
-    return list(found)
+def _file_state(path: Path) -> tuple[int, int] | None:
+    """Size and time of a file, which change when its content does; None where it is not there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns

@@ -11,7 +11,7 @@ from pathlib import Path
 from lm_eval.errors import ComparisonError, LmEvalWarning, UsageError
 from lm_eval.text.numbers import counted
 from lm_eval.text.terminal import print_line, visible
-from lm_eval.viewer.catalogue import Catalogue, runs_elsewhere
+from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract
 from lm_eval.viewer.export import export
 from lm_eval.viewer.server import ViewerServer, open_server
@@ -46,10 +46,9 @@ def _nothing(catalogue: Catalogue) -> str:
     if catalogue.problems:
         return " ".join(problem.message for problem in catalogue.problems[:3])
     paths = ", ".join(repr(str(path)) for path in catalogue.paths)
-    elsewhere = "".join(runs_elsewhere(path) for path in catalogue.paths[:1])
     return (
         f"{paths} holds no runs: no results_….json, and no samples of a run that is going on."
-        f"{elsewhere or f' Run something with --output_path {catalogue.paths[0]} first.'}"
+        f"{catalogue.near or f' Run something with --output_path {catalogue.paths[0]} first.'}"
     )
 
 

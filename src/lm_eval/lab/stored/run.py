@@ -10,14 +10,14 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from lm_eval.errors import ComparisonError, listing
+from lm_eval.errors import ComparisonError, did_you_mean, listing
 from lm_eval.lab.stored.samples import parsed_samples
 from lm_eval.models.loading import answering
 from lm_eval.registry import RUN_READERS
@@ -31,6 +31,9 @@ _RESULTS_NAME = re.compile(rf"{STAMP}\.json$")
 _RUN_FILE = re.compile(rf"{STAMP}\.jsonl?$")
 PLAIN = "plain"
 """The name given to the format of a task that was asked without one."""
+_SKIPPED = {".git", "node_modules", "__pycache__", "site-packages", ".mypy_cache", ".ruff_cache"}
+NEAR_FOLDERS = 2000
+"""Folders that are looked into to say where runs are, if there are none where they were expected."""
 _NOT_RESULTS = ("items_", "sweep_")
 _SECTIONS = (
     *("formats", "samples_files", "primary_metrics", "higher_is_better", "n-shot", "versions"),
@@ -231,10 +234,7 @@ def open_runs(paths: Sequence[str | Path]) -> list[StoredRun]:
 
 def _open(path: Path) -> list[StoredRun]:
     if not path.exists():
-        raise ComparisonError(
-            f"There is no {str(path)!r}. Give the folder named by --output_path, or a results file in "
-            "it."
-        )
+        raise ComparisonError(no_such_run(path))
     if _may_be_foreign(path):
         for name in RUN_READERS:
             reader = RUN_READERS.get(name)
@@ -246,24 +246,9 @@ def _open(path: Path) -> list[StoredRun]:
     if not runs:
         raise ComparisonError(
             f"{str(path)!r} holds no results files (results_….json). Run something with "
-            f"--output_path {path} first.{_folders_near(path)}"
+            f"--output_path {path} first.{runs_near(path)}"
         )
     return runs
-
-
-_MOST_LOOKED_AT = 500
-
-
-def _folders_near(path: Path) -> str:
-    """Folders beside one without runs that have some, in words; empty where there are none."""
-    near: dict[str, None] = {}
-    start = path.parent
-    for parent, folders, names in islice(os.walk(start), _MOST_LOOKED_AT):
-        parts = Path(parent).relative_to(start).parts
-        folders[:] = sorted(f for f in folders if not f.startswith(".")) if len(parts) < 3 else []
-        if parts and any(is_results_name(name) for name in names):
-            near[str(start / parts[0])] = None
-    return f" Folders beside it with runs: {listing(near, 5)}." if near else ""
 
 
 def _may_be_foreign(path: Path) -> bool:
@@ -290,6 +275,46 @@ def is_results(path: Path) -> bool:
         return True
     is_json = path.name.endswith(".json") and not path.name.startswith(_NOT_RESULTS)
     return is_json and is_results_file(path)  # of ``--output_path mine.json``
+
+
+def no_such_run(path: Path, is_run: Callable[[Path], bool] = is_results) -> str:
+    """The message about a path that is not there."""
+    parent = path.parent
+    names = [entry.name for entry in parent.iterdir()] if parent.is_dir() else []
+    return (
+        f"There is no {str(path)!r}.{did_you_mean(path.name, names)} Give the folder named by "
+        f"--output_path, or a results file in it.{runs_near(parent, is_run)}"
+    )
+
+
+def runs_near(path: Path, is_run: Callable[[Path], bool] = is_results) -> str:
+    """``" Folders near it with runs: a, b."``; empty where there are none.
+
+    ``is_run`` tells whether a file belongs to a run; by default, results files do.
+    """
+    start = (path if path.is_dir() else path.parent).resolve()
+    folders = folders_with_runs(start, is_run) or folders_with_runs(start.parent, is_run)
+    if not folders:
+        return ""
+    named = listing([os.path.relpath(folder) for folder in folders], 6)
+    return f" Folders near it with runs: {named}."
+
+
+def folders_with_runs(start: Path, is_run: Callable[[Path], bool] = is_results) -> list[Path]:
+    """The folders below, at most three deep, that hold a run or whose subfolders do."""
+    found: dict[Path, None] = {}
+    for parent, folders, names in islice(os.walk(start), NEAR_FOLDERS):
+        folder = Path(parent)
+        depth = len(folder.relative_to(start).parts)
+        folders[:] = [] if depth >= 3 else sorted(n for n in folders if not is_skipped(parent, n))
+        if any(is_run(folder / name) for name in names):
+            found[folder.parent if depth > 1 else folder] = None  # DIR/<model>/results_….json
+    return list(found)
+
+
+def is_skipped(parent: str, name: str) -> bool:
+    """Whether a folder holds no runs, and many files."""
+    return name in _SKIPPED or os.path.exists(os.path.join(parent, name, "pyvenv.cfg"))
 
 
 def _results_files(folder: Path) -> Iterator[Path]:

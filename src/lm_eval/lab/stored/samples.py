@@ -8,7 +8,6 @@ where it ended, and one that was replaced is read anew.
 from __future__ import annotations
 
 import json
-import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -176,12 +175,3 @@ def _orjson() -> Any:
     except ImportError:
         return None
     return orjson
-
-
-def file_state(path: Path) -> tuple[int, int] | None:
-    """Size and time of a file, which change when its content does; None where it is not there."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from lm_eval.errors import ComparisonError, UsageError
+from lm_eval.lab.stored.run import folders_with_runs
 from lm_eval.text.files import hold
-from lm_eval.viewer.catalogue import Catalogue, UnfinishedRun, ViewedRun, folders_with_runs
+from lm_eval.viewer.catalogue import Catalogue, UnfinishedRun, ViewedRun
 from tests.support.command_line import Workplace
 from tests.support.paths import ROOT
 from tests.support.viewed_runs import four_formats
