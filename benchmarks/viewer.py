@@ -23,11 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.text.encode import doc_hash
-from lm_eval.viewer.app import app_html
+from lm_eval.viewer.app import app_html, open_server
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract
 from lm_eval.viewer.export import export
-from lm_eval.viewer.server import open_server
 
 STAMP = "2026-01-02T03-04-05.000006"
 NAME = "big@generate"

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lm_eval.viewer.app import open_server
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract
-from lm_eval.viewer.server import open_server
 
 IMAGES = Path(__file__).resolve().parent / "images"
 WIDTH, HEIGHT = 1280, 800

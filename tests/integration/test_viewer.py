@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from lm_eval.text.files import hold
+from lm_eval.viewer.app import open_server
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract
 from lm_eval.viewer.export import export
-from lm_eval.viewer.server import open_server
 from tests.support.command_line import Workplace
 from tests.support.paths import ROOT
 from tests.support.viewed_runs import HOSTILE, four_formats, hostile, rewritten

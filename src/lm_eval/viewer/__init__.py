@@ -1,4 +1,4 @@
 """Stored runs in a browser: a server for this machine, or files that open without one.
 
-Read in this order: samples, catalogue, figures, contract, app, server, export.
+Read in this order: samples, catalogue, figures, contract, app, export.
 """

@@ -11,10 +11,10 @@ from pathlib import Path
 from lm_eval.errors import ComparisonError, LmEvalWarning, UsageError
 from lm_eval.text.numbers import counted
 from lm_eval.text.terminal import print_line, visible
+from lm_eval.viewer.app import ViewerServer, open_server
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract
 from lm_eval.viewer.export import export
-from lm_eval.viewer.server import ViewerServer, open_server
 
 LAST_PORT = 65535
 

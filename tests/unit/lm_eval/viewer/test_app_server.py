@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import pytest
 
 from lm_eval.errors import UsageError
-from lm_eval.viewer import server as servers
+from lm_eval.viewer import app
+from lm_eval.viewer.app import HOST, ViewerServer, open_server
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract
-from lm_eval.viewer.server import HOST, ViewerServer, open_server
 from tests.support.viewed_runs import four_formats
 
 
@@ -142,12 +142,12 @@ def test_a_port_that_is_taken_gives_way_to_the_next(contract: Contract) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         opened = open_server(contract, port)
-        assert port < opened.server_port < port + servers.PORTS_TRIED
+        assert port < opened.server_port < port + app.PORTS_TRIED
         opened.server_close()
 
 
 def test_no_port_is_free(contract: Contract, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers, "PORTS_TRIED", 1)
+    monkeypatch.setattr(app, "PORTS_TRIED", 1)
     with socket.socket() as taken:
         taken.bind((HOST, 0))
         taken.listen()
