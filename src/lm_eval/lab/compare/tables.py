@@ -1,6 +1,7 @@
 """A comparison as it is printed and drawn: sentences, tables, notes (terminal or Markdown), plots.
 
-In: a ``ComparisonReport``. Out: ``Section``s for Rich or Markdown, and ``Plot``s.
+In: a ``ComparisonReport``. Out: ``Section``s for Rich or Markdown, and ``Plot``s. A ranking of models
+has its own sentences, table and notes.
 """
 
 from __future__ import annotations
@@ -10,16 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lm_eval.lab.compare.notes import (
-    SMALL_N,
-    comparison_notes,
-    flip_notes,
-    pair_notes,
-    ranking_notes,
-    ranking_sentences,
-    ranking_table,
-    ranking_title,
-)
 from lm_eval.lab.compare.values import (
     Comparison,
     ComparisonReport,
@@ -27,7 +18,13 @@ from lm_eval.lab.compare.values import (
     Pair,
     Ranking,
 )
-from lm_eval.lab.compare.words import sentences, title
+from lm_eval.lab.compare.words import (
+    SMALL_N,
+    comparison_notes,
+    pair_notes,
+    sentences,
+    title,
+)
 from lm_eval.lab.show.phrases import chance, digits, size
 from lm_eval.lab.show.plots import Plot, flips_plot, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
@@ -132,7 +129,7 @@ def _comparison_section(comparison: Comparison, flips: int | None) -> Section:
     tables = [score_table(comparison), pair_table(comparison)]
     notes = [*pair_notes(comparison), *comparison_notes(comparison)]
     if flips is not None:
-        notes += flip_notes(comparison, flips)
+        notes += _flip_notes(comparison, flips)
     return Section(
         title(comparison), sentences(comparison), tables, notes, scores_picture(comparison)
     )
@@ -232,13 +229,24 @@ def _both_read(comparison: Comparison, pair: Pair) -> str:
     return f"{size(comparison, pair.both_read.difference.value)} ({p_value(pair.p_both_read)})"
 
 
-def _ranking_section(ranking: Ranking) -> Section:
-    return Section(
-        ranking_title(ranking),
-        ranking_sentences(ranking),
-        [ranking_table(ranking)],
-        list(ranking_notes(ranking)),
-    )
+def _flip_notes(comparison: Comparison, limit: int) -> Iterator[str]:
+    """The docs on which two rows differ."""
+    what = "Right" if comparison.is_right_or_wrong else "Better"
+    under = comparison.under
+    for pair in comparison.pairs:
+        if pair.flips is None:
+            continue
+        first, second = visible(pair.first), visible(pair.second)
+        for where, docs in (
+            (f"{under} {first}, not {under} {second}", pair.flips.first),
+            (f"{under} {second}, not {under} {first}", pair.flips.second),
+        ):
+            if docs:
+                more = f" and {len(docs) - limit:,} more" if len(docs) > limit else ""
+                yield f"{what} {where}: doc {', '.join(map(visible, docs[:limit]))}{more}."
+
+
+# Plots
 
 
 SCORES = "scores with 95 % intervals"
@@ -290,3 +298,136 @@ def _sides(comparison: Comparison) -> tuple[str, str]:
 
 def _titled(comparison: Comparison, what: str) -> str:
     return f"{title(comparison)}: {what}"
+
+
+# A ranking of models under each format
+
+
+def _ranking_section(ranking: Ranking) -> Section:
+    return Section(
+        ranking_title(ranking),
+        ranking_sentences(ranking),
+        [ranking_table(ranking)],
+        list(ranking_notes(ranking)),
+    )
+
+
+ALIKE = 0.1
+"""Rankings count as alike if they agree across formats almost as well as on two halves of the items."""
+_TIE = 1e-12
+
+
+def ranking_title(ranking: Ranking) -> str:
+    """``demo_mcq: do 4 formats rank 3 models alike?``."""
+    return (
+        f"{visible(ranking.task)}: do {len(ranking.formats)} formats rank {len(ranking.models)} models "
+        "alike?"
+    )
+
+
+def ranking_sentences(ranking: Ranking) -> list[str]:
+    """What the rankings say, in plain words."""
+    lines = (_order(ranking), _halves(ranking), _typical(ranking))
+    return [sentence for sentence in lines if sentence]
+
+
+def ranking_table(ranking: Ranking) -> FittingTable:
+    """A line for each format: the score and rank of each model, and how it agrees with the others."""
+    columns = (
+        Column("name", "Format", wraps=True, stays=True),
+        *(
+            Column(f"model{place}", visible(model), is_number=True, wraps=True, stays=True)
+            for place, model in enumerate(ranking.models)
+        ),
+        Column("tau", "Agrees with the others", is_number=True),
+    )
+    lines = [_line(ranking, place) for place in range(len(ranking.formats))]
+    return FittingTable(columns, [lines])
+
+
+def ranking_notes(ranking: Ranking) -> Iterator[str]:
+    """What the columns mean, and the measures over all formats."""
+    stability = ranking.stability
+    yield (
+        "In brackets: the model's rank under that format. Agrees with the others: Kendall's tau-b with "
+        "the mean over the other formats, 1 for the same order, −1 for the reverse."
+    )
+    measured = {
+        "Kendall's W": stability.w,
+        "mean tau-b": stability.tau,
+        "pairs of models that change places": stability.flip_rate,
+    }
+    parts = [
+        f"{name} {with_interval(found.estimate, 2)}"
+        for name, found in measured.items()
+        if found.estimate is not None
+    ]
+    if parts:
+        yield (
+            f"Over all formats: {'; '.join(parts)}. 95 % intervals, for what endless items of this kind "
+            "would show: noise alone makes models change places."
+        )
+
+
+def _line(ranking: Ranking, place: int) -> Cells:
+    scores = [row[place] for row in ranking.scores]
+    tau = ranking.stability.tau_by_format[place].estimate
+    cells = {
+        f"model{k}": f"{number(score)} ({_rank(scores, score, is_up=ranking.higher_is_better)})"
+        for k, score in enumerate(scores)
+    }
+    return Cells(name=visible(ranking.formats[place]), tau=with_interval(tau, 2), **cells)
+
+
+def _rank(scores: Sequence[float], score: float, *, is_up: bool) -> int:
+    """1 for the best; models that tie share the better rank."""
+    return 1 + sum(other > score + _TIE if is_up else other < score - _TIE for other in scores)
+
+
+def _order(ranking: Ranking) -> str:
+    stability = ranking.stability
+    share = stability.flip_rate.value
+    if share is None:
+        return ""
+    if share == 0:
+        return "The order of the models is the same under every format, ties apart."
+    text = (
+        f"The order differs between formats: from one format to another, two models change places in "
+        f"{chance(share)} of cases"
+    )
+    reversal = stability.reversal.value
+    if reversal:
+        text += (
+            f"; a model that leads by {number(stability.margin, 2)} or more under one format trails by "
+            f"as much under another in {chance(reversal)}"
+        )
+    return f"{text}."
+
+
+def _halves(ranking: Ranking) -> str:
+    """Whether noise alone would change the order as much."""
+    halves = ranking.stability.halves
+    if halves is None or halves.same_tau is None or halves.across_tau is None:
+        return ""
+    if ranking.stability.flip_rate.value == 0 and halves.same_tau == 1:
+        return ""
+    text = (
+        f"On two halves of the {ranking.num_items:,} items, the orders agree by "
+        f"{number(halves.same_tau, 2)} under the same format, and by {number(halves.across_tau, 2)} "
+        "under different ones (1: the same order, 0: no relation, −1: the reverse)"
+    )
+    if ranking.stability.flip_rate.value == 0:
+        return f"{text}: luck in the items can change the order all the same."
+    if halves.across_tau >= halves.same_tau - ALIKE:
+        return f"{text}: luck in the items changes the order about as much as the format does."
+    return f"{text}: the format changes the order more than luck in the items does."
+
+
+def _typical(ranking: Ranking) -> str:
+    place = ranking.stability.most_typical
+    if place is None or ranking.stability.flip_rate.value == 0 or len(ranking.formats) < 3:
+        return ""  # two formats agree with each other as much as the other way round
+    tau = ranking.stability.tau_by_format[place].value
+    agrees = "" if tau is None else f" (agreement {number(tau, 2)})"
+    name = visible(ranking.formats[place])
+    return f"{name} ranks the models most like the other formats do{agrees}."

@@ -13,9 +13,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from lm_eval.lab.compare.notes import ranking_sentences
 from lm_eval.lab.compare.statistics import compare
-from lm_eval.lab.compare.tables import comparison_markdown, pictures, print_comparison
+from lm_eval.lab.compare.tables import (
+    comparison_markdown,
+    pictures,
+    print_comparison,
+    ranking_sentences,
+)
 from lm_eval.lab.compare.values import ComparisonReport
 from lm_eval.lab.compare.verdicts import fewest_units
 from lm_eval.lab.compare.words import sentences
