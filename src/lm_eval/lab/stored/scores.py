@@ -23,6 +23,11 @@ _Z = 1.959964
 _ABOUT_READING = "share_read"
 
 
+TASK, PART, MODEL, SHOTS, FORMAT, METRIC = "task", "part", "model", "shots", "format", "metric"
+DIMENSIONS = (TASK, PART, MODEL, SHOTS, FORMAT, METRIC)
+"""What scores can differ in, in the order in which rows of a table show it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class StoredScore:
     """One score: a metric of a task or group, under one format, asked of one model."""
@@ -76,6 +81,15 @@ class StoredScore:
             "format_fingerprint": self.fingerprint,
             "run": self.run,
         }
+
+
+def value_in(score: StoredScore, dimension: str) -> str:
+    """What a score is in one dimension: the name of its task, ``5-shot``, …."""
+    if dimension == SHOTS:
+        return "" if score.shots is None else f"{score.shots}-shot"
+    if dimension == PART:
+        return score.part or ""
+    return str(getattr(score, dimension))
 
 
 def scores_of(result: StoredResult, model: str) -> list[StoredScore]:

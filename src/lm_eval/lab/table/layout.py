@@ -9,22 +9,23 @@ from lm_eval.errors import ComparisonError, UsageError, did_you_mean, listing
 from lm_eval.lab.compare.values import ALPHA, CONFOUNDED, REAL
 from lm_eval.lab.stored.measurement import primary_metric
 from lm_eval.lab.stored.run import StoredRun
-from lm_eval.lab.stored.scores import StoredScore, group_scores, scores_by, scores_of
-from lm_eval.lab.stored.select import Choice, SelectedResult, is_among, selected
-from lm_eval.lab.table.values import (
+from lm_eval.lab.stored.scores import (
     DIMENSIONS,
     FORMAT,
-    MARKS,
     METRIC,
     MODEL,
     PART,
     SHOTS,
     TASK,
-    BaselineTest,
-    ScoreCell,
-    ScoreTable,
+    StoredScore,
+    group_scores,
+    scores_by,
+    scores_of,
     value_in,
 )
+from lm_eval.lab.stored.select import Choice, SelectedResult, is_among, selected
+from lm_eval.lab.table.baseline import Baseline, BaselineTest, ItemSource, against_baseline
+from lm_eval.lab.table.values import MARKS, ScoreCell, ScoreTable
 from lm_eval.text.numbers import joined, percent
 
 _COLUMNS = (FORMAT, MODEL, SHOTS, METRIC)
@@ -62,8 +63,6 @@ def make_table(runs: Sequence[StoredRun], request: TableRequest) -> tuple[ScoreT
         from lm_eval.stats.numeric import LAB_PACKAGES, require
 
         require(*LAB_PACKAGES)
-        from lm_eval.lab.table.baseline import Baseline, ItemSource, against_baseline
-
         known = Baseline(request.baseline, scores)
         source = ItemSource(results, request.by)
         tests, why_not = against_baseline(known, scores, source)

@@ -1,7 +1,6 @@
 """What a table is made of: scores in rows and columns, and notes about all of them.
 
-A score has a value in each of the ``DIMENSIONS``; those in which the scores differ are the rows and
-columns.
+The dimensions in which the scores differ are the rows and columns.
 """
 
 from __future__ import annotations
@@ -11,45 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lm_eval.lab.compare.values import CONFOUNDED, REAL
-from lm_eval.lab.stored.scores import StoredScore
+from lm_eval.lab.stored.scores import PART, StoredScore
+from lm_eval.lab.table.baseline import BaselineTest
 
-TASK, PART, MODEL, SHOTS, FORMAT, METRIC = "task", "part", "model", "shots", "format", "metric"
-DIMENSIONS = (TASK, PART, MODEL, SHOTS, FORMAT, METRIC)
-"""In the order in which rows show them."""
 MARKS: Mapping[str, str] = {REAL: "*", CONFOUNDED: "†"}
-
-
-def value_in(score: StoredScore, dimension: str) -> str:
-    """What a score is in one dimension: the name of its task, ``5-shot``, …."""
-    if dimension == SHOTS:
-        return "" if score.shots is None else f"{score.shots}-shot"
-    if dimension == PART:
-        return score.part or ""
-    return str(getattr(score, dimension))
-
-
-@dataclass(frozen=True)
-class BaselineTest:
-    """A score less that of the baseline, on the same items."""
-
-    difference: float
-    low: float | None
-    high: float | None
-    p: float
-    p_adjusted: float
-    """For all tests of the table, by Holm."""
-    p_remaining: float
-    """That the difference is more than luck and unread answers, adjusted likewise."""
-    test: str
-
-    @property
-    def verdict(self) -> str:
-        """``real``, ``confounded`` or ``inconclusive``."""
-        from lm_eval.lab.compare.values import ALPHA, INCONCLUSIVE
-
-        if self.p_remaining < ALPHA:
-            return REAL
-        return CONFOUNDED if self.p_adjusted < ALPHA else INCONCLUSIVE
 
 
 @dataclass(frozen=True)
