@@ -54,6 +54,14 @@ COMMANDS = {
     "fetch": "tasks.fetch",
 }
 """Command → its module in this package, which has a function of the command's name."""
+LISTINGS = {
+    "list": "tasks",
+    "list_tasks": "tasks",
+    "list_subtasks": "subtasks",
+    "list_groups": "groups",
+    "list_tags": "tags",
+}
+"""What ``run --tasks list`` and its like show, as in the harness → what ``ls`` calls it."""
 IN_THE_LAB = ("compare", "sweep")
 """Commands whose modules import numpy; the others can do some of their work without it."""
 
@@ -65,9 +73,20 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    args = parse(arguments)
+    args = _as_listing(parse(arguments))
     with logging_from(getattr(args, "verbosity", None), NAME, "lm_eval"), _data_from(args):
         return int(_handler(args.command)(args))
+
+
+def _as_listing(args: argparse.Namespace) -> argparse.Namespace:
+    """``run --tasks list`` as ``ls tasks``; any other command as it is."""
+    tasks = (args.tasks or ()) if args.command == "run" else ()
+    if len(tasks) != 1 or tasks[0] not in LISTINGS:
+        return args
+    ls = parse(["ls", LISTINGS[tasks[0]]])
+    for name in vars(ls).keys() & vars(args).keys() - {"command"}:
+        setattr(ls, name, getattr(args, name))
+    return ls
 
 
 def _data_from(args: argparse.Namespace) -> AbstractContextManager[None]:

@@ -6,7 +6,7 @@ import argparse
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lm_eval import evaluator
 from lm_eval.answers.ask import allowed_failures
@@ -34,30 +34,10 @@ if TYPE_CHECKING:
     from lm_eval.cli.gates import Requirement
     from lm_eval.orders.permutation import Permutation
 
-LISTINGS = {
-    "list": "tasks",
-    "list_tasks": "tasks",
-    "list_subtasks": "subtasks",
-    "list_groups": "groups",
-    "list_tags": "tags",
-}
-"""What ``--tasks list`` and its like show, as in the harness; ``lm-eval ls`` does it too."""
-
 
 def run(args: argparse.Namespace) -> int:
     """Evaluate, and show what came out; with ``--dry_run``, only what it would cost."""
     names = split_list(args.tasks)
-    if len(names) == 1 and names[0] in LISTINGS:
-        from lm_eval.cli.tasks.ls import ls
-
-        nothing: dict[str, Any] = {
-            "names": [],
-            "search": None,
-            "tag": None,
-            "language": None,
-            "json": False,
-        }
-        return ls(argparse.Namespace(**{**nothing, **vars(args), "what": LISTINGS[names[0]]}))
     if not names:
         raise UsageError(
             "No tasks. Name some: `lm-eval run --tasks demo_mcq@*`; `lm-eval ls tasks` lists them."
