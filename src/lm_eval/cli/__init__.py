@@ -80,7 +80,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 def _as_listing(args: argparse.Namespace) -> argparse.Namespace:
     """``run --tasks list`` as ``ls tasks``; any other command as it is."""
-    tasks = (args.tasks or ()) if args.command == "run" else ()
+    tasks: Sequence[str] = (args.tasks or ()) if args.command == "run" else ()
     if len(tasks) != 1 or tasks[0] not in LISTINGS:
         return args
     ls = parse(["ls", LISTINGS[tasks[0]]])
