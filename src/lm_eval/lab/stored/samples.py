@@ -8,6 +8,7 @@ where it ended, and one that was replaced is read anew.
 from __future__ import annotations
 
 import json
+import os
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
