@@ -59,6 +59,7 @@ _FIND_PLACES = (
 _KEPT_COUNTS = 6
 """Counts that the table ``usage`` has columns for: all but the last, which has a table of its own."""
 _SIDE_FILES = ("-wal", "-shm", "-journal")
+_MOST_REMOVALS = 100
 T = TypeVar("T")
 
 
@@ -236,9 +237,16 @@ class AnswerStore:
             self._db.close()
 
     def delete(self) -> None:
-        """Let go of the file, and remove it."""
-        self.close()
+        """Remove the file, and let go of it: nobody else goes on with it in between."""
+        with suppress(sqlite3.Error):
+            self._db.execute("PRAGMA synchronous = OFF")
+            self._db.execute(
+                "PRAGMA journal_mode = DELETE"
+            )  # closing would remove a log by its name
         remove(self.path)
+        self.close()
+        if os.name == "nt":  # where an open file stays
+            remove(self.path)
 
     # -- inside ------------------------------------------------------------------------------
 
@@ -248,8 +256,23 @@ class AnswerStore:
             check_is_store(self.path)
             if not _is_whole(self.path, self._wait_s):
                 raise DamagedStoreError(self.path)
+            return self._connected_in_place()
+
+    def _connected_in_place(self) -> sqlite3.Connection:
+        """A connection to the file at the path, and not to one that was removed before it was held."""
+        for _ in range(_MOST_REMOVALS):
             create_private(self.path)
-            return self._connected()
+            before = _file_id(self.path)
+            try:
+                db = self._connected()
+            except sqlite3.Error:
+                if before == _file_id(self.path):
+                    raise
+                continue
+            if before == _file_id(self.path):
+                return db
+            db.close()
+        return self._connected()
 
     def _opened_anew(self, error: DamagedStoreError) -> sqlite3.Connection:
         """Move the damaged file aside and open a new one; a store that others share stays an error."""
@@ -375,7 +398,7 @@ _OTHER_ADVICE = "Name a file in a folder that you can write to."
 
 def remove(path: Path) -> None:
     """Remove a store and the files beside it; one that is gone already, or held, is left."""
-    for suffix in ("", *_SIDE_FILES):
+    for suffix in (*_SIDE_FILES, ""):  # once the name is free, what is beside it is another's
         with suppress(OSError):
             os.unlink(f"{path}{suffix}")
 
@@ -384,10 +407,11 @@ def check_is_store(path: Path) -> None:
     """Refuse a file that is not a store, before anything is done to it."""
     if path.is_dir():
         raise StoreError(f"{path} is a folder. Name a file in it for the answers.")
-    if not path.exists():
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+    except FileNotFoundError:
         return
-    with path.open("rb") as file:
-        start = file.read(len(_MAGIC))
     if start and start != _MAGIC[: len(start)]:
         raise _not_a_store(path, "it is a file of another kind")
 
@@ -409,7 +433,20 @@ def _is_whole(path: Path, wait_s: float) -> bool:
     size = _size(path)
     if size == 0:
         return not has_log or not path.exists()
-    return size % _page_size(path) == 0 and (not has_log or _is_readable(path, wait_s))
+    try:
+        has_whole_pages = size % _page_size(path) == 0
+    except FileNotFoundError:  # removed in this moment
+        return True
+    return has_whole_pages and (not has_log or _is_readable(path, wait_s))
+
+
+def _file_id(path: Path) -> tuple[int, int] | None:
+    """What tells a file from another that takes its place."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _size(path: Path) -> int:

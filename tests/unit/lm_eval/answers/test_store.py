@@ -237,6 +237,66 @@ def test_a_store_opens_while_another_process_removes_its_log(
     store.close()
 
 
+def test_a_store_opens_while_another_process_removes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.db"
+    store = AnswerStore(path)
+    store.put(key(0), answer(0))
+    store.close()
+    opened = Path.open
+
+    def remove_and_open(file: Path, *arguments: Any) -> Any:
+        path.unlink(missing_ok=True)
+        return opened(file, *arguments)
+
+    monkeypatch.setattr(Path, "open", remove_and_open)
+    store = AnswerStore(path)
+    assert store.get(key(0)) is None
+    store.close()
+
+
+def test_a_store_that_is_deleted_is_held_until_it_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = AnswerStore(tmp_path / "s.db", alone=True)
+    store.put(key(0), answer(0))
+    unlink = os.unlink
+
+    def open_and_unlink(path: str) -> None:
+        with pytest.raises(StoreInUseError):
+            AnswerStore(tmp_path / "s.db", alone=True)
+        unlink(path)
+
+    monkeypatch.setattr(os, "unlink", open_and_unlink)
+    store.delete()
+    assert os.listdir(tmp_path) == []
+
+
+def test_nobody_goes_on_with_a_store_that_is_deleted_in_this_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ended = AnswerStore(tmp_path / "s.db", alone=True)
+    ended.put(key(0), answer(0))
+    connect = sqlite3.connect
+
+    def connect_and_delete(*arguments: Any, **options: Any) -> sqlite3.Connection:
+        db = connect(*arguments, **options)
+        if "uri" not in options:  # not the one that only looks
+            monkeypatch.setattr(sqlite3, "connect", connect)
+            ended.delete()
+        return db
+
+    monkeypatch.setattr(sqlite3, "connect", connect_and_delete)
+    other = AnswerStore(tmp_path / "s.db", alone=True)
+    assert other.is_empty
+    other.put(key(1), answer(1))
+    other.close()
+    again = AnswerStore(tmp_path / "s.db", alone=True)
+    assert again.get(key(1)) == answer(1)
+    again.close()
+
+
 # Files that were cut off
 
 
