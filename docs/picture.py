@@ -14,13 +14,14 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from rich._export_format import CONSOLE_SVG_FORMAT
 from rich.console import Console
 from rich.terminal_theme import TerminalTheme
 
-COMMAND = "lm-eval run --tasks 'demo_mcq@*' --gen_kwargs max_gen_toks=96"
+COMMAND = "lm-eval run --tasks 'demo_mcq@*' --gen_kwargs max_gen_toks=96 --output_path outdemo"
 PICTURE = Path(__file__).parent / "images" / "demo.svg"
 WIDTH = 100
 INK, PAPER = (36, 41, 47), (255, 255, 255)
@@ -42,13 +43,19 @@ def main() -> None:
 
 
 def printed(command: str) -> str:
-    """What the command prints in a terminal of the picture's width."""
+    """What the command prints in a terminal of the picture's width; the files it writes are not kept."""
     program, *rest = shlex.split(command)
     path = Path(sys.executable).with_name(program)
     environment = {**os.environ, "COLUMNS": str(WIDTH)}
-    run = subprocess.run(
-        [path, *rest], env=environment, stdout=subprocess.PIPE, text=True, check=True
-    )
+    with tempfile.TemporaryDirectory() as folder:
+        run = subprocess.run(
+            [path, *rest],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
     return run.stdout
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ def pretty_environment(facts: dict[str, Any] | None = None) -> str:
     return "\n".join([*lines, *(f"{name}=={v}" for name, v in facts["packages"].items())])
 
 
+@lru_cache
 def package_version(name: str) -> str | None:
     """The installed version of a package, or None. Does not import that package."""
     from importlib import metadata

@@ -11,10 +11,13 @@ import sys
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cached_property
+from typing import Any, TypeVar
 
 from lm_eval.scoring.results import order_of
 from lm_eval.text.encode import doc_hash, text_hash
+
+T = TypeVar("T")
 
 KEY_DIGITS = 16
 """Hex digits of a hash that tell docs apart."""
@@ -48,6 +51,11 @@ class ItemColumns:
     def __len__(self) -> int:
         return len(self.doc_ids)
 
+    @cached_property
+    def keys(self) -> tuple[str, ...]:
+        """A key of each item: its number and its content, as docs may be equal or be moved."""
+        return tuple(map("{}:{}".format, self.doc_ids, self.docs))
+
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         shots = sorted(set(self.shots))
@@ -75,7 +83,7 @@ class ItemColumns:
             name=values["name"],
             filter=values["filter"],
             doc_ids=doc_ids,
-            docs=[digits[at : at + KEY_DIGITS] for at in range(0, len(digits), KEY_DIGITS)],
+            docs=_split(digits),
             shots=[shots] * len(doc_ids) if isinstance(shots, str) else list(shots),
             metrics={
                 name: [_finite(value) for value in column]
@@ -130,8 +138,11 @@ class RunItems:
         self._tables[key].add(sample, self._shots.key(sample.get("fewshot_docs") or ()))
 
     def columns(self) -> list[ItemColumns]:
-        """The columns of every result so far, by name."""
-        return [self._tables[key].columns() for key in sorted(self._tables)]
+        """The columns of every result so far, by name; those of the same docs share their keys."""
+        columns: list[ItemColumns] = []
+        for key in sorted(self._tables):
+            columns.append(self._tables[key].columns(columns[-1] if columns else None))
+        return columns
 
     def to_dict(self) -> dict[str, Any]:
         """What the items file holds."""
@@ -190,28 +201,33 @@ class _GrowingColumns:
     def to_dict(self) -> dict[str, Any]:
         """As ``ItemColumns.to_dict``, without a list of objects for what is one text there."""
         order = self._ordered()
-        docs = array("Q", (self._docs[at] for at in order))
-        if sys.byteorder == "little":
-            docs.byteswap()
         shots = set(self._shots)
         return {
             "name": self._name,
             "filter": self._filter,
-            "doc_id": [self._doc_ids[at] for at in order],
-            "doc": docs.tobytes().hex(),
-            "shots": shots.pop() if len(shots) == 1 else [self._shots[at] for at in order],
+            "doc_id": _taken(self._doc_ids, order),
+            "doc": self._digits(order),
+            "shots": shots.pop() if len(shots) == 1 else _taken(self._shots, order),
             "metrics": {
                 name: [_short(_finite(column[at])) for at in order]
                 for name, column in self._metrics.items()
             },
             "read": None if self._read is None else [_short(self._read[at]) for at in order],
-            "cluster": None if self._clusters is None else [self._clusters[at] for at in order],
+            "cluster": None if self._clusters is None else _taken(self._clusters, order),
             "missing": self._missing,
             **_coded_parts(self._ordered_parts(order)),
         }
 
+    def _digits(self, order: Sequence[int]) -> str:
+        """The digits of all docs' hashes, one after the other."""
+        in_order = isinstance(order, range)
+        docs = self._docs[:] if in_order else array("Q", (self._docs[at] for at in order))
+        if sys.byteorder == "little":
+            docs.byteswap()
+        return docs.tobytes().hex()
+
     def _ordered_parts(self, order: Sequence[int]) -> dict[str, list[str]]:
-        return {name: [column[at] for at in order] for name, column in self._parts.items()}
+        return {name: _taken(column, order) for name, column in self._parts.items()}
 
     def _ordered(self) -> Sequence[int]:
         """The rows in the order of their docs; every metric has a value for each."""
@@ -220,20 +236,26 @@ class _GrowingColumns:
             column.extend([math.nan] * (whole - len(column)))
         return order_of(self._doc_ids) if self._doc_ids else ()
 
-    def columns(self) -> ItemColumns:
+    def columns(self, other: ItemColumns | None = None) -> ItemColumns:
+        """The columns; those about docs are taken from ``other`` where it is about the same ones."""
         order = self._ordered()
-        return ItemColumns(
+        doc_ids, digits = _taken(self._doc_ids, order), self._digits(order)
+        is_same = other is not None and other.doc_ids == doc_ids and "".join(other.docs) == digits
+        columns = ItemColumns(
             name=self._name,
             filter=self._filter,
-            doc_ids=[self._doc_ids[at] for at in order],
-            docs=[f"{self._docs[at]:0{KEY_DIGITS}x}" for at in order],
-            shots=[self._shots[at] for at in order],
+            doc_ids=doc_ids,
+            docs=other.docs if other is not None and is_same else _split(digits),
+            shots=_taken(self._shots, order),
             metrics={name: _ordered(column, order) for name, column in self._metrics.items()},
-            read=None if self._read is None else [self._read[at] for at in order],
-            clusters=None if self._clusters is None else [self._clusters[at] for at in order],
+            read=None if self._read is None else _taken(self._read, order),
+            clusters=None if self._clusters is None else _taken(self._clusters, order),
             parts=self._ordered_parts(order),
             missing=self._missing,
         )
+        if other is not None and is_same:
+            columns.keys = other.keys
+        return columns
 
 
 class _ShotKeys:
@@ -266,8 +288,17 @@ def _numbers(sample: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
             yield metric, math.nan if value is None else float(value)
 
 
+def _split(digits: str) -> list[str]:
+    return [digits[at : at + KEY_DIGITS] for at in range(0, len(digits), KEY_DIGITS)]
+
+
+def _taken(column: Sequence[T], order: Sequence[int]) -> list[T]:
+    return list(column) if isinstance(order, range) else [column[at] for at in order]
+
+
 def _ordered(column: Sequence[float], order: Sequence[int]) -> list[float | None]:
-    return [_finite(column[at]) for at in order]
+    values: list[float | None] = [*_taken(column, order)]
+    return values if all(map(math.isfinite, column)) else [_finite(value) for value in values]
 
 
 def _finite(value: float | None) -> float | None:

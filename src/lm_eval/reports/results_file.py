@@ -114,11 +114,23 @@ def results_dict(
     """
     from lm_eval.reports.costs import accounting
 
+    costs = accounting(results, run.prices) | _counts(run.model_facts)
+    costs |= {"answers": dict(run.answers)} if run.answers else {}
+    return {
+        **scores_dict(results, groups),
+        "task_hashes": dict(task_hashes or {}),
+        **_run(run),
+        **({"accounting": costs} if costs else {}),
+    }
+
+
+def scores_dict(
+    results: Sequence[TaskResult], groups: Sequence[GroupResult] = ()
+) -> dict[str, Any]:
+    """What the results file holds about tasks and groups, without the run and its costs."""
     tasks = {result.name: result for result in results}
     groups = _inner_first(groups)
     all_entries: list[TaskResult | GroupResult] = [*results, *groups]
-    costs = accounting(results, run.prices) | _counts(run.model_facts)
-    costs |= {"answers": dict(run.answers)} if run.answers else {}
     intervals = _by_name(all_entries, _intervals)
     scores = _by_name(results, _scores) | _by_name(groups, _group_scores)
     return {
@@ -155,9 +167,6 @@ def results_dict(
         **_parts(results),
         **_suites(groups),
         **_choice_orders(tasks),
-        "task_hashes": dict(task_hashes or {}),
-        **_run(run),
-        **({"accounting": costs} if costs else {}),
     }
 
 

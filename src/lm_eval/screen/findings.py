@@ -28,9 +28,10 @@ from lm_eval.lab.compare.values import (
 from lm_eval.lab.compare.verdicts import fewest_units
 from lm_eval.lab.show.phrases import round_up
 from lm_eval.reports.items import ItemColumns
+from lm_eval.reports.results_file import scores_dict
 from lm_eval.run.plan import Outcome
 from lm_eval.screen.scores import short, short_interval
-from lm_eval.stats.numeric import LAB_PACKAGES, require
+from lm_eval.stats.numeric import require
 from lm_eval.text.numbers import counted, joined, percent
 from lm_eval.text.terminal import Paragraph, visible
 
@@ -65,19 +66,19 @@ def comparison_of(outcome: Outcome) -> tuple[Comparison, ...]:
 
 def compared_formats(outcome: Outcome) -> ComparisonReport:
     """The comparison of every task of the run that was asked under several formats."""
-    require(*LAB_PACKAGES)
+    require("numpy")  # scipy, of which loading takes longer, only where something of it is used
     from lm_eval.lab.compare.statistics import Options, compare
     from lm_eval.lab.stored.measurement import measurement, with_items
     from lm_eval.lab.stored.select import comparable, groups_in
 
-    results = outcome.as_dict()
+    results = scores_dict(outcome.results, outcome.groups)
     known = [] if outcome.items is None else outcome.items.columns()
     columns = {(one.name, one.filter): one for one in known}
 
     def items(name: str, filter_name: str) -> ItemColumns:
         return columns[name, filter_name]
 
-    model = str(results["model_name"])
+    model = outcome.info.model_name or outcome.info.model
     measurements, notes = with_items(
         partial(measurement, results, items, name, "", model) for name in _several(outcome)
     )
@@ -85,7 +86,7 @@ def compared_formats(outcome: Outcome) -> ComparisonReport:
     if outcome.path is not None:  # `lm-eval compare` has the tasks of a group one by one
         inside = {task for group in groups for task in group.members}
         measurements = [one for one in measurements if one.task not in inside]
-    compared = compare([*groups, *measurements], Options(draws=False))  # the screen shows none
+    compared = compare([*groups, *measurements], Options(details=False))
     return replace(compared, notes=(*notes, *compared.notes))
 
 
@@ -109,6 +110,8 @@ def _warn_uncompared(text: str, outcome: Outcome) -> None:
 LABELS = {REAL: "Real", CONFOUNDED: "Confounded", INCONCLUSIVE: "Inconclusive"}
 MOST_PAIRS = 4
 """Pairs on lines of their own under one verdict; ``lm-eval compare`` lists the others."""
+NAMES_CHARS = 72
+"""Pairs that are not told apart share one line, if their names take no more than this."""
 ALWAYS = 0.995
 """A p from here on rounds to 1."""
 MOST_TASKS = 6
@@ -211,9 +214,12 @@ def _names(pair: Pair) -> str:
 
 def _difference(pair: Pair) -> str:
     """``+.24 [.07, .39]``."""
-    difference = pair.result.difference
-    sign = "+" if difference.value > 0 else ""
-    return f"{sign}{short(difference.value, 2)} {short_interval(difference)}".rstrip()
+    return f"{_signed(pair)} {short_interval(pair.result.difference)}".rstrip()
+
+
+def _signed(pair: Pair) -> str:
+    value = pair.result.difference.value
+    return f"{'+' if value > 0 else ''}{short(value, 2)}"
 
 
 def _if_parsed(comparison: Comparison, pair: Pair) -> str:
@@ -280,8 +286,12 @@ def _inconclusive_lines(comparison: Comparison) -> Iterator[str]:
     equal = comparison.pairs_called(EQUAL)
     if not pairs:
         return
-    if len(pairs) <= MOST_PAIRS - 1:
+    names = ", ".join(f"{_names(pair)} {_signed(pair)}" for pair in pairs)
+    if len(pairs) < MOST_PAIRS - 1:
         yield from _pair_lines(comparison, INCONCLUSIVE)
+    elif len(pairs) < MOST_PAIRS and len(names) <= NAMES_CHARS:
+        least = short_p(min(pair.p_adjusted for pair in pairs))
+        yield f"{names} ({least.replace('=', '≥') if least != 'p = 1' else least})"
     else:
         largest = short(abs(pairs[0].result.difference.value), 2)
         p = min(pair.p_adjusted for pair in pairs)

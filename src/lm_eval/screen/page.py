@@ -6,15 +6,15 @@ files are written by then, and what cannot be compared is reported in one line.
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lm_eval.requests.options import skipped_line
 from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome
-from lm_eval.scoring.results import ChoiceTally, ReadingSummary, TaskResult
+from lm_eval.scoring.results import TaskResult
+from lm_eval.screen.remarks import remarks, reread_command
 from lm_eval.screen.scores import ScoreRow, score_lines, score_rows, short
 from lm_eval.text.numbers import (
     amount,
@@ -22,11 +22,8 @@ from lm_eval.text.numbers import (
     count,
     counted,
     duration,
-    joined,
-    percent,
     tokens,
 )
-from lm_eval.text.secrets import known_secrets
 from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
@@ -37,6 +34,8 @@ if TYPE_CHECKING:
 
 
 DOT = " · "
+MARK = "! "
+"""What remarks begin with."""
 MOST_REMARKS = 6
 MOST_SCORES = 30
 """With more scores than these, groups are shown instead of their tasks."""
@@ -66,7 +65,8 @@ def print_screen(
         from lm_eval.screen.findings import print_findings
 
         print_findings(blocks, console)
-    _print_remarks(list(remarks(results, blocks, names_tasks=names_tasks)), console)
+    lines = remarks(results, blocks, names_tasks=names_tasks, width=console.width - len(MARK))
+    _print_remarks(list(lines), console)
     console.print()
     for label, text in _endings(outcome, prices, blocks, console.width):
         console.print(_command(label, text), soft_wrap=label in COPIED)
@@ -154,10 +154,10 @@ def _print_remarks(lines: Sequence[str], console: Console) -> None:
         return
     console.print()
     for line in lines[:MOST_REMARKS]:
-        console.print(Paragraph("! ", line, "yellow"))
+        console.print(Paragraph(MARK, line, "yellow"))
     if len(lines) > MOST_REMARKS:
         more = counted(len(lines) - MOST_REMARKS, "more note")
-        console.print(Paragraph("! ", f"{more}: `notes` in the results file has them.", "yellow"))
+        console.print(Paragraph(MARK, f"{more}: `notes` in the results file has them.", "yellow"))
 
 
 def _endings(
@@ -175,19 +175,59 @@ def _endings(
     if outcome.path is None:
         yield "Keep", "add --output_path DIR to save scores, prompts and replies"
         return
-    path = visible(str(outcome.path))
-    look = f"lm-eval view {shlex.quote(visible(str(outcome.path.parent)))}"
-    both = f"{path}    Look  {look}"
-    if COMMAND + len(both) <= width:
-        yield "Saved", both
-    else:
-        yield "Saved", path
-        yield "Look", look
+    run = short_name(outcome.path)
+    folder = run.parent if run == outcome.path else run
+    commands = {"Look": f"lm-eval view {_quoted(folder)}"}
     if blocks:
-        yield "Details", f"lm-eval compare {shlex.quote(path)} --flips"
-    command = reread_command(outcome.results, shlex.quote(str(outcome.path)))
+        commands["Details"] = f"lm-eval compare {_quoted(run)} --flips"
+    yield from _side_by_side({"Saved": visible(str(outcome.path)), **commands}, width)
+    command = reread_command(outcome.results, _quoted(run))
     if command:
         yield "Try", command
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(visible(str(path)))
+
+
+def short_name(path: Path) -> Path:
+    """What commands call a run: the results file, or a folder above it that holds no other run."""
+    name = path
+    for folder in (path.parent, path.parent.parent):
+        if not folder.name or not _holds_only(name, folder):
+            break
+        name = folder
+    return name
+
+
+def _holds_only(name: Path, folder: Path) -> bool:
+    """Whether there is no run in the folder but the one that is called ``name``."""
+    from lm_eval.lab.stored.run import is_results
+
+    try:
+        others = (entry for entry in folder.iterdir() if entry != name)
+        return not any(entry.is_dir() or is_results(entry) for entry in others)
+    except OSError:
+        return False
+
+
+def _side_by_side(entries: Mapping[str, str], width: int) -> Iterator[tuple[str, str]]:
+    """Entries on as few lines as they fit, the last ones together."""
+    *first, last = [[entry] for entry in entries.items()]
+    lines = [last]
+    for [entry] in reversed(first):
+        if COMMAND + len(_beside([entry, *lines[0]])) <= width and len(lines) == 1:
+            lines[0].insert(0, entry)
+        else:
+            lines.insert(0, [entry])
+    for line in lines:
+        yield line[0][0], _beside(line)
+
+
+def _beside(entries: Sequence[tuple[str, str]]) -> str:
+    """``PATH    Look  lm-eval view DIR``: the word of the first entry comes before all this."""
+    (_, text), *others = entries
+    return "".join([text, *(f"    {word}  {other}" for word, other in others)])
 
 
 ALSO_CHARS = 64
@@ -243,185 +283,3 @@ def reuse_words(outcome: Outcome) -> str:
         else f"taken from {visible(str(cache))}"
     )
     return f"{counts['reused']:,} of {counts['total']:,} answers were {where}."
-
-
-# What a reader of the scores should know, a line each: bias, replies without an answer, docs left out
-
-
-UNREAD_ABOVE = 0.05
-"""Share of replies without an answer from which a line reports it."""
-MOST_ROWS = 4
-"""Rows that are named in one kind of remark."""
-WORTH_REREADING = 0.2
-"""Share of unread replies that another phrase must read for it to be named."""
-BIAS_Z, BIAS_SHARE = 3.5, 0.1
-"""A label is called preferred where it is chosen this many standard errors, and by this share of the
-items, more often than it is right and than someone who guesses would choose it."""
-QUOTE_CHARS = 22
-_SHOWN = {"shown": "shown", "scored": "scored unseen", "hidden": "hidden"}
-REASONS = {
-    "truncated": "cut off",
-    "refused": "refused",
-    "ambiguous": "several answers",
-    "empty": "empty",
-    "unreadable": "no answer found",
-}
-
-
-def remarks(
-    results: Sequence[TaskResult], comparisons: Sequence[Comparison], *, names_tasks: bool
-) -> Iterator[str]:
-    """The lines, in order of weight."""
-
-    def name(result: TaskResult) -> str:
-        return visible(result.name if names_tasks or result.format is None else result.format)
-
-    yield from _left_out(results, name)
-    for result in results:
-        if result.parts:
-            from lm_eval.reports.table import part_lines
-
-            yield from (f"{name(result)} {line}" for line in part_lines(result))
-    yield from _preferred(results, name)
-    yield from _unread(results, name)
-    yield from _different_questions(comparisons, names_tasks=names_tasks)
-    for result in results:
-        yield from (f"{name(result)}: {visible(note)}" for note in result.notes)
-
-
-def _different_questions(comparisons: Sequence[Comparison], *, names_tasks: bool) -> Iterator[str]:
-    """Which formats show the choices; said once where it is the same for several tasks."""
-    by_text: dict[str, list[str]] = {}
-    for comparison in comparisons:
-        by_text.setdefault(_choices_shown(comparison), []).append(visible(comparison.task))
-    by_text.pop("", None)
-    for text, tasks in by_text.items():
-        yield f"{tasks[0]}: {text}" if names_tasks and len(by_text) > 1 else text
-
-
-def _choices_shown(comparison: Comparison) -> str:
-    """``Choices: shown under mcqa, hidden under cot.``, empty where all do the same."""
-    from lm_eval.lab.compare.words import some_names
-
-    parts = [
-        f"{_SHOWN[kind]} under {some_names(rows)}"
-        for kind, rows in comparison.rows_by_choices().items()
-    ]
-    return f"Choices: {', '.join(parts)}." if parts else ""
-
-
-def _left_out(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) -> Iterator[str]:
-    for result in results:
-        if result.missing:
-            yield (
-                f"{name(result)}: {result.missing} of {result.num_docs + result.missing} docs got no "
-                "answer from the model and are in no score. Run again to fill them in."
-            )
-    yield from dict.fromkeys(
-        f"{visible(result.task)}: {skipped_line(result.skipped)}. Skipped docs are in no score; "
-        "`lm-eval validate` lists them."
-        for result in results
-        if result.skipped
-    )
-
-
-def _preferred(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) -> Iterator[str]:
-    """``mcqa chose C for 40 of 80 items; each label is right 20 times.``."""
-    biased = []
-    for result in results:
-        label = None if result.tally is None else preferred_label(result.tally)
-        if label is not None and result.tally is not None:
-            biased.append((result, result.tally, label))
-    if not biased:
-        return
-    parts = [
-        f"{name(result)} chose {visible(label)} for {tally.chosen[label]:,} of {tally.chosen.total():,}"
-        f"{' items' if place == 0 else ''}"
-        for place, (result, tally, label) in enumerate(biased[:MOST_ROWS])
-    ]
-    more = (
-        f", and {len(biased) - MOST_ROWS} more show a preference" if len(biased) > MOST_ROWS else ""
-    )
-    yield f"{', '.join(parts)}{more}; {_right_words(biased)}."
-
-
-def _right_words(found: Sequence[tuple[TaskResult, ChoiceTally, str]]) -> str:
-    counts = {count for _, tally, _ in found for count in tally.right.values()}
-    if len(counts) == 1:
-        return f"each label is right {counts.pop():,} times"
-    rights = joined(
-        [f"{visible(label)} {tally.right[label]:,}" for _, tally, label in found[:MOST_ROWS]]
-    )
-    return (
-        f"right are {rights} times" if len(found) > 1 else f"it is right {rights.split()[-1]} times"
-    )
-
-
-def preferred_label(tally: ChoiceTally) -> str | None:
-    """The label that is chosen far more often than it is right; None where there is none."""
-    chosen, right = tally.chosen.total(), tally.right.total()
-    if not chosen or not right or len(tally.right) < 2:
-        return None
-    best, most = None, 0.0
-    for label, times in tally.chosen.items():
-        expected = max(tally.right[label] / right, 1 / len(tally.right))
-        share = times / chosen
-        error = math.sqrt(max(expected * (1 - expected), 0.25 / chosen) / chosen)
-        if share - expected > max(BIAS_Z * error, BIAS_SHARE, most):
-            best, most = label, share - expected
-    return best
-
-
-def _unread(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) -> Iterator[str]:
-    """``cot: 43 of 80 without an answer (26 no answer found, 17 cut off), such as doc 2: “ C”.``."""
-    loud = [
-        (result, result.readings)
-        for result in results
-        if result.readings is not None and is_loud(result.readings)
-    ]
-    loud.sort(key=lambda pair: pair[1].share_read)
-    for result, readings in loud[:MOST_ROWS]:
-        unread = readings.total - readings.read
-        reasons = ", ".join(
-            f"{count:,} {REASONS.get(reason, visible(reason))}"
-            for reason, count in sorted(readings.unread.items(), key=lambda one: (-one[1], one[0]))
-        )
-        counted = f"{unread:,} of {readings.total:,} replies without an answer"
-        yield f"{name(result)}: {counted} ({reasons}){_example(readings)}."
-    rest = loud[MOST_ROWS:]
-    if rest:
-        shares = [percent(r.total - r.read, r.total) for _, r in rest]
-        between = shares[-1] if shares[0] == shares[-1] else f"{shares[-1]} to {shares[0]}"
-        yield f"{len(rest)} more: {between} of replies without an answer."
-
-
-def is_loud(readings: ReadingSummary) -> bool:
-    """Whether enough replies lack an answer to say so."""
-    return bool(readings.total) and 1 - readings.share_read > UNREAD_ABOVE
-
-
-def _example(readings: ReadingSummary) -> str:
-    if not readings.examples:
-        return ""
-    doc_id, _, reply = readings.examples[0]
-    if not reply.strip():
-        return ""
-    return f", such as doc {doc_id}: “{visible(known_secrets().hide(reply).strip(), QUOTE_CHARS)}”"
-
-
-def reread_command(results: Sequence[TaskResult], folder: str) -> str:
-    """The command that reads most more of the stored replies; empty where another phrase does not."""
-    best: tuple[int, str] = (0, "")
-    for result in results:
-        readings = result.readings
-        if readings is None or not readings.by_phrase:
-            continue
-        ((phrase, count),) = readings.by_phrase.most_common(1)
-        unread = readings.total - readings.read
-        if count >= max(2, unread * WORTH_REREADING) and count > best[0]:
-            scorer = shlex.quote(f"{readings.reader},phrase={phrase}")
-            best = (
-                count,
-                f"lm-eval reread {folder} --tasks {shlex.quote(result.name)} --scorer {scorer}",
-            )
-    return visible(best[1])

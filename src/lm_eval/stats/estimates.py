@@ -51,8 +51,8 @@ def mean_estimate(values: Sequence[float]) -> Estimate:
     unless they are 0 or 1.
     """
     scores = _finite(values)
-    if all(score in (0.0, 1.0) for score in scores):
-        return share_estimate(round(math.fsum(scores)), len(scores))
+    if {0.0, 1.0}.issuperset(scores):
+        return share_estimate(scores.count(1.0), len(scores))
     n = len(scores)
     mean = math.fsum(scores) / n
     if n == 1:
@@ -296,7 +296,11 @@ def _some(values: T) -> T:
 
 
 def _finite(values: Sequence[float]) -> list[float]:
-    return [_check(value, f"value {index}") for index, value in enumerate(_some(list(values)))]
+    numbers = [*map(float, _some(list(values)))]
+    if not all(map(math.isfinite, numbers)):
+        for index, number in enumerate(numbers):
+            _check(number, f"value {index}")
+    return numbers
 
 
 def _check(value: float, what: str) -> float:

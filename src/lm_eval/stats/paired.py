@@ -282,7 +282,7 @@ Counts = Mapping[tuple[int, int], int]
 
 
 def _counts(a: Floats, b: Floats) -> Counts:
-    both, first, second = (int(number) for number in (a @ b, a.sum(), b.sum()))
+    both, first, second = (int(number) for number in ((a * b).sum(), a.sum(), b.sum()))
     wins, losses = first - both, second - both
     return {(1, 1): both, (1, 0): wins, (0, 1): losses, (0, 0): len(a) - both - wins - losses}
 

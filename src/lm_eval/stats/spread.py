@@ -9,13 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import TypedDict
 
 import numpy as np
 
 from lm_eval.stats.clusters import is_binary, is_share, score_matrix, unit_sums
 from lm_eval.stats.estimates import DEFAULT_SEED, t_quantile
-from lm_eval.stats.numeric import ArrayLike, Floats, Generator, Ints, special
+from lm_eval.stats.mcnemar import mcnemar
+from lm_eval.stats.numeric import ArrayLike, Floats, Generator, Ints
 from lm_eval.stats.resampling import DEFAULT_SPLITS, resampled_sums, split_half_spread, tops
 from lm_eval.text.encode import AsDict
 
@@ -189,7 +191,7 @@ def _safe_interval(value: float, errors: Floats, num_units: int) -> tuple[float,
     """
     reach_in_errors = t_quantile(0.95, num_units - 1) * math.sqrt(num_units / (num_units - 1))
     widest = float(np.quantile(np.ptp(errors, axis=1), 0.975))
-    below = reach_in_errors / float(special.ndtri(0.975)) * widest
+    below = reach_in_errors / NormalDist().inv_cdf(0.975) * widest
     covariance = np.atleast_2d(np.cov(errors, rowvar=False))
     variances = np.diag(covariance)
     of_gaps = variances[:, None] + variances[None, :] - 2 * covariance
@@ -208,6 +210,8 @@ FEWEST_PERMUTATIONS = 999
 ENOUGH_VARIANCE = 50.0
 """The normal limit needs this many times the square of the largest single deviation as variance."""
 CELLS_AT_ONCE = 1_000_000
+GRID = 401
+"""Points of a sum that stands for an integral of normal densities; more change no digit of it."""
 TIE = 1e-9
 
 
@@ -251,17 +255,14 @@ def noise_floor(
 def exact_binomial(num_units: int, step: float, observed: float) -> NoiseFloor:
     """Two formats that differ by ``step`` in ``num_units`` units: either way with even chances."""
     wins = np.arange(num_units + 1)
-    log_ways = (
-        math.lgamma(num_units + 1)
-        - special.gammaln(wins + 1)
-        - special.gammaln(num_units - wins + 1)
-    )
+    log_factorials = np.array([math.lgamma(number + 1) for number in range(num_units + 1)])
+    log_ways = log_factorials[-1] - log_factorials - log_factorials[::-1]
     chances = np.exp(log_ways - num_units * math.log(2))
     gaps = np.abs(2 * wins - num_units)
     order = np.argsort(gaps, kind="stable")
     index = np.searchsorted(np.cumsum(chances[order]), 0.95 - TIE)
     losses = (num_units - round(observed / step)) // 2
-    p = min(1.0, 2.0 * float(special.bdtr(losses, num_units, 0.5)))
+    p, _ = mcnemar(num_units - losses, losses)
     mean, point = float(chances @ gaps), float(gaps[order[index]])
     return NoiseFloor(mean * step, point * step, p, "exact binomial")
 
@@ -301,8 +302,8 @@ def normal_limit(units: Floats, observed: float) -> NoiseFloor:
 
 def normal_range(size: int) -> tuple[float, float]:
     """The mean and the 95 % point of the range of ``size`` independent standard normal variables."""
-    x = np.linspace(-10.0, 10.0, 2001)
-    below = special.ndtr(x)
+    x = np.linspace(-10.0, 10.0, GRID)
+    below = _normal_below(x)
     mean = float((1.0 - below**size - (1.0 - below) ** size).sum()) * (x[1] - x[0])
     low, high = 0.0, 20.0
     while high - low > 1e-10:
@@ -313,13 +314,18 @@ def normal_range(size: int) -> tuple[float, float]:
 
 def range_tail(gap: float, size: int) -> float:
     """The chance that ``size`` independent standard normal variables range over ``gap`` or more."""
-    x = np.linspace(-10.0, 10.0 + gap, 2001)  # the largest of them
+    x = np.linspace(-10.0, 10.0 + gap, GRID)  # the largest of them
     density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-    inside = special.ndtr(x) - special.ndtr(x - gap)
+    inside = _normal_below(x) - _normal_below(x - gap)
     tail = 1.0 - size * float((density * inside ** (size - 1)).sum()) * (x[1] - x[0])
     # The sum over all pairs is an upper bound, and nearly exact where the chance is small.
-    bound = size * (size - 1) * float(special.ndtr(-gap / math.sqrt(2)))
+    bound = size * (size - 1) * math.erfc(gap / 2) / 2
     return min(1.0, max(0.0, tail) if tail > 1e-10 else bound)
+
+
+def _normal_below(x: Floats) -> Floats:
+    """The chance that a standard normal variable lies below each ``x``."""
+    return np.array([math.erfc(value) for value in (x * -math.sqrt(0.5)).tolist()]) / 2
 
 
 def _canonical(units: Floats) -> Floats:

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
@@ -292,19 +292,20 @@ class TimeLeft:
     """What is left, as far as it is known."""
 
     seconds: float
-    is_bound: bool
-    """Whether replies are taken to be as long as they may be, as nothing better is known."""
+    """For what has a rate."""
     unknown: Mapping[str, int] = field(default_factory=dict)
-    """``replies`` or ``scores`` → how many are left of which no speed is known."""
+    """``replies`` or ``scores`` → how many are left besides; how long each takes is not known."""
+    most_seconds: float | None = None
+    """What these take if all are replies as long as they may be; None where no speed is known at all."""
 
     def __str__(self) -> str:
-        """``3 min left``, ``at most 5 min left``, ``12 s left, then 64 replies``."""
-        parts = []
-        if self.seconds > 0:
-            parts.append(f"{'at most ' if self.is_bound else ''}{short_time(self.seconds)} left")
+        """``3 min left``, ``12 s left, then 64 replies``, ``64 replies left (at most 5 min)``."""
+        parts = [f"{short_time(self.seconds)} left"] if self.seconds > 0 else []
         if self.unknown:
             counts = " and ".join(f"{number:,} {what}" for what, number in self.unknown.items())
-            parts.append(f"then {counts}" if parts else f"{counts} left")
+            most = self.most_seconds
+            bound = "" if most is None else f" (at most {short_time(most)})"
+            parts.append(f"then {counts}{bound}" if parts else f"{counts} left{bound}")
         return ", ".join(parts)
 
 
@@ -363,37 +364,47 @@ class RunPace:
 
     def left(self) -> TimeLeft:
         """What is left, now."""
-        seconds, is_bound = 0.0, False
+        seconds = 0.0
         unknown: dict[str, int] = {}
+        bounds: list[float | None] = []
         for share in self._shares.values():
             if not share.left:
                 continue
-            rate = self._seconds_each(share)
-            if rate is None:
+            each = self._seconds_each(share)
+            if each is None:
                 what = "replies" if share.is_written else "scores"
                 unknown[what] = unknown.get(what, 0) + share.left
+                each_token = self._seconds_a_token(share.kind)
+                most = None if each_token is None else each_token * (share.reading + share.size)
+                bounds.append(None if most is None else share.left * most)
             else:
-                seconds += share.left * rate[0]
-                is_bound = is_bound or rate[1]
-        return TimeLeft(seconds, is_bound, unknown)
+                seconds += share.left * each
+        known = [bound for bound in bounds if bound is not None]
+        is_bounded = bool(known) and len(known) == len(bounds)
+        return TimeLeft(seconds, unknown, sum(known) if is_bounded else None)
 
-    def _seconds_each(self, share: Share) -> tuple[float, bool] | None:
-        """Seconds for one request of a share, and whether that is a bound; None: nothing is known."""
+    def _seconds_each(self, share: Share) -> float | None:
+        """Seconds for one request of a share; None where nothing tells how long its replies are."""
         if share.asked >= ENOUGH:
             mean = share.seconds / share.asked
             if share is self._current:  # an answer that takes long counts before it is there
                 waiting = time.monotonic() - self._last
                 mean = max(mean, (share.seconds + waiting) / (share.asked + 1))
-            return mean, False
-        same = [each for each in self._shares.values() if each.kind == share.kind and each.asked]
-        work = sum(each.work for each in same)
-        if sum(each.asked for each in same) >= ENOUGH and work:
-            each_token = sum(each.seconds for each in same) / work
-            return each_token * (share.reading + share.size), share.is_written
-        known = self._known.get(share.kind)
+            return mean
+        each_token, known = self._seconds_a_token(share.kind), self._known.get(share.kind)
+        if each_token is not None and not share.is_written:
+            return each_token * (share.reading + share.size)
         if known is None:
             return None
-        return known.seconds(1, share.usual_size(known)), False
+        usual = replace(known, seconds_a_token=each_token or known.seconds_a_token)
+        return usual.seconds(1, share.usual_size(usual))
+
+    def _seconds_a_token(self, kind: str) -> float | None:
+        """What requests of a kind take in this run; None before some are answered."""
+        same = [share for share in self._shares.values() if share.kind == kind and share.asked]
+        work = sum(share.work for share in same)
+        is_known = sum(share.asked for share in same) >= ENOUGH and work > 0
+        return sum(share.seconds for share in same) / work if is_known else None
 
     def speeds(self) -> dict[str, Speed]:
         """Kind of request → its speed in this run, where enough was asked to tell."""

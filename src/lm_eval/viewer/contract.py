@@ -26,7 +26,7 @@ import lm_eval
 from lm_eval.errors import ComparisonError, LmEvalError
 from lm_eval.lab.stored.select import model_names
 from lm_eval.reports.items import ItemColumns
-from lm_eval.screen.page import REASONS
+from lm_eval.screen.remarks import REASONS
 from lm_eval.text.encode import to_json
 from lm_eval.viewer.catalogue import AnyRun, Catalogue, UnfinishedRun, ViewedRun, result_key
 from lm_eval.viewer.figures import card, comparisons, run_page

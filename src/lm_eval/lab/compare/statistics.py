@@ -55,8 +55,9 @@ class Options:
     method: str = "holm"
     flips: bool = False
     """Whether to list the items on which two rows differ."""
-    draws: bool = True
-    """Whether the spread of formats gets intervals, by resampling."""
+    details: bool = True
+    """Whether to add what the result screen leaves out: intervals of the spread of formats, by
+    resampling, one test of all rows, and variance components."""
 
 
 def compare(
@@ -140,7 +141,9 @@ def _comparison(rows: Sequence[Measurement], compares: str, options: Options) ->
         steady=_steady(aligned),
         flip_counts=_flip_counts(aligned),
         # Cochran's test takes items as independent; with clusters, the spread's own test is the one.
-        omnibus=cochran_q(scores) if len(rows) > 2 and not aligned.clusters else None,
+        omnibus=cochran_q(scores)
+        if options.details and len(rows) > 2 and not aligned.clusters
+        else None,
         left_out=aligned.left_out or None,
         members=rows[0].members,
     )
@@ -149,7 +152,7 @@ def _comparison(rows: Sequence[Measurement], compares: str, options: Options) ->
 
 def _with_formats(comparison: Comparison, aligned: Aligned, options: Options) -> Comparison:
     """The comparison with the statistics of formats alone: models are not drawn from many alike."""
-    is_enough = comparison.num_units > 1
+    has_components = options.details and comparison.num_units > 1
     return replace(
         comparison,
         spread=spread(
@@ -157,9 +160,9 @@ def _with_formats(comparison: Comparison, aligned: Aligned, options: Options) ->
             clusters=aligned.clusters,
             resamples=options.resamples,
             seed=options.seed,
-            draws=options.draws,
+            draws=options.details,
         ),
-        components=components(aligned.scores, aligned.clusters) if is_enough else None,
+        components=components(aligned.scores, aligned.clusters) if has_components else None,
     )
 
 

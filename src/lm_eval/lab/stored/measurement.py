@@ -137,7 +137,7 @@ def measurement(
         name=name,
         metric=metric,
         higher_is_better=bool(results.get("higher_is_better", {}).get(name, {}).get(metric, True)),
-        items=_keys(columns),
+        items=columns.keys,
         scores=_scores(columns, metric, run),
         is_read=is_read,
         shares_read=shares_read,
@@ -234,7 +234,8 @@ def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Al
     """
     _check_same(measurements)
     first = measurements[0]
-    common = set(first.items).intersection(*(one.items for one in measurements[1:]))
+    others = {id(one.items): one.items for one in measurements if one.items is not first.items}
+    common = set(first.items).intersection(*others.values())
     left_out = {_title(one): len(one.items) - len(common) for one in measurements}
     if any(len(one.items) > len(common) for one in measurements) and not intersect:
         raise ComparisonError(_different_items(measurements, len(common)))
@@ -320,8 +321,8 @@ def _check_shots(rows: Sequence[Measurement]) -> None:
     for row in rows:
         if row.shots:
             first = alike.setdefault(row.num_fewshot if row.condition else None, row)
-            different = sum(a != b for a, b in zip(first.shots, row.shots, strict=True))
-            if different:
+            if first.shots != row.shots:
+                different = sum(a != b for a, b in zip(first.shots, row.shots, strict=True))
                 raise two_causes(first, row, different)
 
 
@@ -413,13 +414,6 @@ def _wanted(metrics: Sequence[str], entries: Sequence[str], where: str) -> tuple
     raise ComparisonError(
         f"{where}: there is no metric {listing(metrics)}.{did_you_mean(metrics[0], names)} Metrics: "
         f"{listing(names)}. Of several, as in --metric acc_norm,acc, the first that a result has counts."
-    )
-
-
-def _keys(columns: ItemColumns) -> tuple[str, ...]:
-    """A key of each item: its number and its content, as docs may be equal or be moved."""
-    return tuple(
-        f"{doc_id}:{digits}" for doc_id, digits in zip(columns.doc_ids, columns.docs, strict=True)
     )
 
 

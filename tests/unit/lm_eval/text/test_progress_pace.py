@@ -65,7 +65,7 @@ def test_replies_are_not_promised_at_the_speed_of_scores(clock: Clock) -> None:
     assert str(pace.left()) == "256 scores and 64 replies left"
     answer(pace, clock, "mcqa", SCORE, 64, 0.1)
     # 64 × 0.1 s, and 128 of half the size
-    assert pace.left() == TimeLeft(pytest.approx(6.4 + 6.4), False, {"replies": 64})
+    assert pace.left() == TimeLeft(pytest.approx(6.4 + 6.4), {"replies": 64})
     assert str(pace.left()) == "13 s left, then 64 replies"
     answer(pace, clock, "mcqa", SCORE, 64, 0.1)
     answer(pace, clock, "cloze", SCORE, 128, 0.2)
@@ -77,11 +77,12 @@ def test_a_task_that_is_not_begun_is_bounded_by_the_length_of_its_replies(clock:
     pace.begin(WRITE)
     answer(pace, clock, "generate", WRITE, 8, 0.5, tokens=5)
     # 24 × 0.5 s of its own; the other at 0.1 s a token and at most 80 tokens
-    assert pace.left() == TimeLeft(pytest.approx(24 * 0.5 + 32 * 80 * 0.1), True, {})
-    assert str(pace.left()) == "at most 4 min left"
+    most = pytest.approx(32 * 80 * 0.1)
+    assert pace.left() == TimeLeft(pytest.approx(24 * 0.5), {"replies": 32}, most)
+    assert str(pace.left()) == "12 s left, then 32 replies (at most 4 min)"
     answer(pace, clock, "generate", WRITE, 24, 0.5, tokens=5)
     answer(pace, clock, "cot", WRITE, 4, 6.0, tokens=60)
-    assert pace.left() == TimeLeft(pytest.approx(28 * 6.0), False, {})
+    assert pace.left() == TimeLeft(pytest.approx(28 * 6.0))
     assert pace.rate() == pytest.approx(36 / 40)
 
 
@@ -120,7 +121,11 @@ def test_speeds_of_earlier_runs_are_known_from_the_start(
     assert SpeedNotes("gguf b").known() == {}
     again = RunPace(demo(), known)
     expected = 12.8 + 128 * 25 * 0.1 / 50 + 64 * 10 * 0.1
-    assert again.left() == TimeLeft(pytest.approx(expected), False, {})
+    assert again.left() == TimeLeft(pytest.approx(expected))
+    again.begin(WRITE)
+    answer(again, clock, "generate", WRITE, 32, 2.0, tokens=10)
+    # twice as slow as then; the other task's replies are still taken to be as long as those were
+    assert again.left().seconds == pytest.approx(12.8 + 128 * 25 * 0.1 / 50 + 32 * 10 * 0.2)
 
 
 def test_a_short_run_leaves_no_speed(clock: Clock) -> None:

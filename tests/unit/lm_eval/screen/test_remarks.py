@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lm_eval.scoring.results import ChoiceTally
 from lm_eval.screen.findings import short_p
-from lm_eval.screen.page import preferred_label
+from lm_eval.screen.remarks import preferred_label
 from lm_eval.screen.scores import short
 
 
