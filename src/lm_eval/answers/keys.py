@@ -1,12 +1,14 @@
-"""The key of an answer in the cache: a digest of everything that decides the answer.
+"""What a store holds of an answer: its key and its text.
 
-In: a request, and the identity of the model. Out: 16 bytes, the same in every process; different bytes
-for another model, prompt, generation argument or repeat.
+The key is a digest of everything that decides the answer. In: a request, and the identity of the model.
+Out: 16 bytes, the same in every process; different bytes for another model, prompt, generation argument
+or repeat. The text is JSON that gives the same answer back, bit by bit.
 """
 
 from __future__ import annotations
 
 import json
+import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
@@ -14,7 +16,15 @@ from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
 from lm_eval.formats.assemble import Chat, Context, Prompt
-from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
+from lm_eval.requests import (
+    Answer,
+    GenerateRequest,
+    LoglikelihoodRequest,
+    Reply,
+    Request,
+    RollingRequest,
+    Score,
+)
 
 KEY_BYTES = 16
 _NO_KEY = bytes(KEY_BYTES)
@@ -186,3 +196,52 @@ def _media_bytes(media: Mapping[str, Any]) -> bytes | None:
         return canonical(plain(media)).encode()
     except (TypeError, ValueError):
         return None
+
+
+# Answers as text
+
+
+_PLAIN = (str, Reply, float, bool, int)
+
+
+def encode(answer: Answer) -> str:
+    """An answer as JSON. Floats come back bit by bit, NaN and infinities too."""
+    if isinstance(answer, Reply):
+        more = {"finish": answer.finish, "reasoning": answer.reasoning}
+        return json.dumps({"text": str(answer)} | {k: v for k, v in more.items() if v is not None})
+    if isinstance(answer, Score):
+        return json.dumps(
+            {"score": [_own_number(part) for part in answer], "tokens": _own_number(answer.tokens)}
+        )
+    if isinstance(answer, tuple | list):
+        return json.dumps([_own_number(part) for part in answer])
+    return json.dumps(_own_number(answer))
+
+
+def decode(text: str) -> Answer:
+    """What ``encode`` made a text of."""
+    value: Any = json.loads(text)
+    if isinstance(value, dict) and "score" in value:
+        return Score(*value["score"], tokens=value["tokens"])
+    if isinstance(value, dict):
+        return Reply(value["text"], finish=value.get("finish"), reasoning=value.get("reasoning"))
+    return tuple(value) if isinstance(value, list) else value
+
+
+def checksum(key: bytes, answer: Any) -> int:
+    """Tells an answer that is whole from one that lost a part."""
+    text = answer if isinstance(answer, str) else ""
+    return zlib.crc32(text.encode("utf-8", "surrogatepass"), zlib.crc32(key))
+
+
+def is_plain(answer: Any) -> bool:
+    """Whether ``decode`` gives back the very same."""
+    if type(answer) in (tuple, Score):
+        return all(type(part) in _PLAIN for part in answer)
+    return type(answer) in _PLAIN
+
+
+def _own_number(value: Any) -> Any:
+    """Numbers of numpy and torch as Python's own."""
+    convert: Callable[[], Any] | None = getattr(value, "item", None)
+    return value if convert is None else convert()

@@ -9,18 +9,17 @@ so, and a file that is something else is never touched.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import warnings
-import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
+from lm_eval.answers.keys import checksum, decode, encode, is_plain
 from lm_eval.errors import LmEvalWarning, StoreError
-from lm_eval.requests import Answer, Reply, Score
+from lm_eval.requests import Answer
 from lm_eval.requests.values import Usage
 from lm_eval.text.files import create_private
 from lm_eval.text.secrets import known_secrets
@@ -165,7 +164,7 @@ class AnswerStore:
         if self._secrets.occur_in(text):
             return answer
         self._added[key] = text
-        return answer if _is_plain(answer) else decode(text)
+        return answer if is_plain(answer) else decode(text)
 
     def commit(self, usage: Mapping[str, Usage] | None = None) -> None:
         """Write what was added, and with it what tasks have cost this process so far.
@@ -476,52 +475,3 @@ def _is_readable(path: Path, wait_s: float) -> bool:
 def _stamp(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {VERSION}")
-
-
-# Answers as text
-
-
-_PLAIN = (str, Reply, float, bool, int)
-
-
-def encode(answer: Answer) -> str:
-    """An answer as JSON. Floats come back bit by bit, NaN and infinities too."""
-    if isinstance(answer, Reply):
-        more = {"finish": answer.finish, "reasoning": answer.reasoning}
-        return json.dumps({"text": str(answer)} | {k: v for k, v in more.items() if v is not None})
-    if isinstance(answer, Score):
-        return json.dumps(
-            {"score": [_number(part) for part in answer], "tokens": _number(answer.tokens)}
-        )
-    if isinstance(answer, tuple | list):
-        return json.dumps([_number(part) for part in answer])
-    return json.dumps(_number(answer))
-
-
-def decode(text: str) -> Answer:
-    """What ``encode`` made a text of."""
-    value: Any = json.loads(text)
-    if isinstance(value, dict) and "score" in value:
-        return Score(*value["score"], tokens=value["tokens"])
-    if isinstance(value, dict):
-        return Reply(value["text"], finish=value.get("finish"), reasoning=value.get("reasoning"))
-    return tuple(value) if isinstance(value, list) else value
-
-
-def checksum(key: bytes, answer: Any) -> int:
-    """Tells an answer that is whole from one that lost a part."""
-    text = answer if isinstance(answer, str) else ""
-    return zlib.crc32(text.encode("utf-8", "surrogatepass"), zlib.crc32(key))
-
-
-def _is_plain(answer: Any) -> bool:
-    """Whether ``decode`` gives back the very same."""
-    if type(answer) in (tuple, Score):
-        return all(type(part) in _PLAIN for part in answer)
-    return type(answer) in _PLAIN
-
-
-def _number(value: Any) -> Any:
-    """Numbers of numpy and torch as Python's own."""
-    convert: Callable[[], Any] | None = getattr(value, "item", None)
-    return value if convert is None else convert()

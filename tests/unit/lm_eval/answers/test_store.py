@@ -17,13 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lm_eval
+from lm_eval.answers.keys import decode, encode
 from lm_eval.answers.store import (
     _MAGIC,
     AnswerStore,
     DamagedStoreError,
     StoreInUseError,
-    decode,
-    encode,
 )
 from lm_eval.errors import LmEvalWarning, StoreError
 from lm_eval.requests import Reply

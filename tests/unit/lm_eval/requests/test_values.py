@@ -7,7 +7,7 @@ import pickle
 
 import pytest
 
-from lm_eval.answers.store import decode, encode
+from lm_eval.answers.keys import decode, encode
 from lm_eval.requests import Score
 
 
