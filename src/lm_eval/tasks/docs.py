@@ -26,6 +26,7 @@ from lm_eval.errors import (
     place,
 )
 from lm_eval.tasks.checks import score_fields
+from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import PoolRules
 from lm_eval.tasks.keys.rows import (
     KnownBadDocs,
@@ -48,6 +49,7 @@ class TaskDocs(HarnessMethods):
     """Split → its rows, where ``where`` keeps some of them only."""
     shows_redacted = False
     """Whether what ``redact`` hides is shown, because the user asks for it."""
+    config: TaskConfig
     format_name: str | None
     parity: bool
 

@@ -31,18 +31,10 @@ class HarnessMethods:
     DATASET_PATH: ClassVar[str | None] = None
     DATASET_NAME: ClassVar[str | None] = None
     OUTPUT_TYPE: str | None = None
-    _held: TaskConfig
-    _seen_changes: int
 
     @property
     def _task(self) -> ConfigurableTask:
         return cast("ConfigurableTask", self)
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        """What was made by a method that is replaced is made anew."""
-        super().__setattr__(name, value)
-        if callable(getattr(HarnessMethods, name, None)) and "_sampler" in vars(self):
-            self._task._forget()
 
     # Docs
 
@@ -248,24 +240,54 @@ class HarnessMethods:
             )
         return HarnessScorer(self._task)
 
+    # What a subclass brings of its own
+
+    @property
+    def has_own_scoring(self) -> bool:
+        return self._task.overrides("process_results")
+
+    @property
+    def own_process_results(self) -> Callable[..., Any] | None:
+        """The function that scores a doc, where the YAML or a subclass brings one."""
+        if self.has_own_scoring:
+            return self.process_results
+        function: Callable[..., Any] | None = self._task.config.process_results
+        return function
+
+    @property
+    def own_aggregation(self) -> Mapping[str, Callable[..., float]]:
+        """Metric → aggregation, where a subclass says so."""
+        return self.aggregation() if self._task.overrides("aggregation") else {}
+
+    @cached_property
+    def has_several_targets(self) -> bool:
+        """Whether any of a list of targets is right; the first doc decides for all."""
+        return isinstance(self._task.prompts.target(self._task.eval_docs[0]), list)
+
+    @classmethod
+    def _class_settings(cls) -> dict[str, Any]:
+        """What a Python task says by class attributes instead of YAML keys."""
+        settings = {
+            "dataset_path": cls.DATASET_PATH,
+            "dataset_name": cls.DATASET_NAME,
+            "output_type": cls.OUTPUT_TYPE,
+        }
+        return {key: value for key, value in settings.items() if value is not None}
+
+    def _own_fields(self, raw: RawFields) -> RawFields:
+        """The field specs, with methods that a subclass brings in their place."""
+        return replace(
+            raw,
+            text=self.doc_to_text if self._task.overrides("doc_to_text") else raw.text,
+            choice=self.doc_to_choice if self._task.overrides("doc_to_choice") else raw.choice,
+            target=self.doc_to_target if self._task.overrides("doc_to_target") else raw.target,
+        )
+
     # Config
 
     @property
-    def config(self) -> TaskConfig:
-        """The keys of the task's YAML. What a program assigns to one of them counts."""
-        if self._held.changes != self._seen_changes:
-            self._held.take_assigned()
-            self.config = self._held
-            self._task._forget()
-        return self._held
-
-    @config.setter
-    def config(self, config: TaskConfig) -> None:
-        self._held, self._seen_changes = config, config.changes
-
-    @property
     def _config(self) -> TaskConfig:
-        return self.config
+        return self._task.config
 
     @_config.setter
     def _config(self, config: TaskConfig) -> None:

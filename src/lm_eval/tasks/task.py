@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
@@ -50,6 +50,8 @@ class ConfigurableTask(TaskDocs):
     """One task under one format (or under none). Docs are numbered by their place in the split."""
 
     VERSION: Any = "Yaml"
+    _held: TaskConfig
+    _seen_changes: int
 
     def __init__(
         self,
@@ -83,6 +85,25 @@ class ConfigurableTask(TaskDocs):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(task_name={self.name},output_type={self.output_type})"
+
+    @property
+    def config(self) -> TaskConfig:
+        """The keys of the task's YAML. What a program assigns to one of them counts."""
+        if self._held.changes != self._seen_changes:
+            self._held.take_assigned()
+            self.config = self._held
+            self._forget()
+        return self._held
+
+    @config.setter
+    def config(self, config: TaskConfig) -> None:
+        self._held, self._seen_changes = config, config.changes
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """What was made by a method that is replaced is made anew."""
+        super().__setattr__(name, value)
+        if callable(getattr(HarnessMethods, name, None)) and "_sampler" in vars(self):
+            self._forget()
 
     @property
     def format(self) -> PromptFormat | None:
@@ -340,50 +361,7 @@ class ConfigurableTask(TaskDocs):
     def _file_fingerprint(self) -> str:
         return task_fingerprint(self.config)
 
-    # What a subclass brings of its own
-
-    @property
-    def has_own_scoring(self) -> bool:
-        return self.overrides("process_results")
-
-    @property
-    def own_process_results(self) -> Callable[..., Any] | None:
-        """The function that scores a doc, where the YAML or a subclass brings one."""
-        if self.has_own_scoring:
-            return self.process_results
-        function: Callable[..., Any] | None = self.config.process_results
-        return function
-
-    @property
-    def own_aggregation(self) -> Mapping[str, Callable[..., float]]:
-        """Metric → aggregation, where a subclass says so."""
-        return self.aggregation() if self.overrides("aggregation") else {}
-
-    @cached_property
-    def has_several_targets(self) -> bool:
-        """Whether any of a list of targets is right; the first doc decides for all."""
-        return isinstance(self.prompts.target(self.eval_docs[0]), list)
-
     # Inside
-
-    @classmethod
-    def _class_settings(cls) -> dict[str, Any]:
-        """What a Python task says by class attributes instead of YAML keys."""
-        settings = {
-            "dataset_path": cls.DATASET_PATH,
-            "dataset_name": cls.DATASET_NAME,
-            "output_type": cls.OUTPUT_TYPE,
-        }
-        return {key: value for key, value in settings.items() if value is not None}
-
-    def _own_fields(self, raw: RawFields) -> RawFields:
-        """The field specs, with methods that a subclass brings in their place."""
-        return replace(
-            raw,
-            text=self.doc_to_text if self.overrides("doc_to_text") else raw.text,
-            choice=self.doc_to_choice if self.overrides("doc_to_choice") else raw.choice,
-            target=self.doc_to_target if self.overrides("doc_to_target") else raw.target,
-        )
 
     def _prompts_for(self, raw: RawFields, gen_prefix: Any, *, by_yaml: bool = False) -> Prompts:
         config = self.config
