@@ -17,14 +17,13 @@ from lm_eval.answers.ask import AnswerCache, ask_all
 from lm_eval.errors import LmEvalError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class, opened_model, plain_arguments
-from lm_eval.reports.samples import Show
+from lm_eval.reports.writer import opened_writer
 from lm_eval.run.files import (
     hand_in_batches,
-    opened_writer,
-    request_keys,
+    keys_of,
+    opened_store,
     run_info,
     run_items,
-    run_store,
     sample_sink,
     warn_of_model,
     write_results,
@@ -42,7 +41,7 @@ from lm_eval.run.plan import (
     with_chat_default,
 )
 from lm_eval.run.prepare import adapt, fitted, prepare_all
-from lm_eval.run.scorers import FormatTaskScorer, SampleSink, TaskScorer, shown_by
+from lm_eval.run.scorers import SampleSink, shown_by, task_scorer
 from lm_eval.scoring.results import TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import IncludePath, Selector, TaskManager
@@ -100,13 +99,15 @@ def execute(
             from lm_eval.run.groups import check_groups, group_results
 
             check_groups(groups)
-        writer = stack.enter_context(opened_writer(run.output_path, run.model_name))
+        writer = None
+        if run.output_path is not None:
+            writer = stack.enter_context(opened_writer(run.output_path, run.model_name))
         with opened_model(opened() if opened else run.model, model_args) as model:
             prepared, options = adapt(prepared, model, run.options)
             if on_prepared is not None:
                 on_prepared(prepared)
             store = stack.enter_context(
-                run_store(run, prepared, options, model, model_args, writer)
+                opened_store(run, prepared, options, model, model_args, writer)
             )
             hand_in_batches(run, prepared, model, store)
             items = run_items(tasks, writer)
@@ -134,7 +135,7 @@ def _prepared(
     if isinstance(run.model, LM) or model_class(run.model).is_light:
         with suppress(LmEvalError), opened_model(run.model, model_args) as model:  # told below
             options = fitted(run.options, model)
-            keys = None if opened else request_keys(run, model, model_args)
+            keys = None if opened else keys_of(run, model, model_args)
     return prepare_all(tasks, options, keys)
 
 
@@ -175,18 +176,6 @@ def run_all(
         for task, scorer in zip(prepared, scorers, strict=True)
         for result in scorer.results()
     ]
-
-
-def task_scorer(
-    prepared: Prepared, options: RunOptions, show: Show, on_sample: SampleSink | None
-) -> TaskScorer:
-    """The scorer of a task: under its format, in one or several orders, or by the harness's rules."""
-    if prepared.task.format is not None and options.prompt.permute is None:
-        return FormatTaskScorer(prepared, options, show, on_sample)
-    from lm_eval.run.variants import HarnessTaskScorer, OrderedTaskScorer
-
-    kind = HarnessTaskScorer if prepared.task.format is None else OrderedTaskScorer
-    return kind(prepared, options, show, on_sample)
 
 
 def run_tasks(

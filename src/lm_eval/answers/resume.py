@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -147,7 +147,33 @@ def _tell(error: BaseException, text: str) -> None:
         print(f"lm-eval: {text}", file=sys.stderr, flush=True)
 
 
-def opened_cache(path: str, identity: Mapping[str, Any] | None, model: LM) -> AnswerCache:
+def run_store(
+    model: LM,
+    identity: Mapping[str, Any] | None,
+    *,
+    use_cache: str | None,
+    folder: Path | None,
+    key: Callable[[Mapping[str, Any]], str],
+    total: int | None = None,
+) -> RunStore:
+    """The store of a run's answers: ``use_cache``, or a file of its own until the run is finished.
+
+    The file is in ``folder``, beside the results; without one, in the user's cache. ``key`` makes of the
+    model's identity what finds the file again. Nothing is kept where answers cannot be told apart.
+    """
+    if use_cache is not None:
+        return RunStore(_opened_cache(use_cache, identity, model), total)
+    if identity is None or not model.keeps_answers:
+        return RunStore(None, total)
+    return RunStore(_opened_run_store(folder, key(identity), identity), total)
+
+
+def request_keys(identity: Mapping[str, Any], *, is_shared: bool) -> RequestKeys:
+    """The keys of a model's requests, in a store that runs share or in a run's own."""
+    return RequestKeys(identity, by_place=not is_shared)
+
+
+def _opened_cache(path: str, identity: Mapping[str, Any] | None, model: LM) -> AnswerCache:
     """The store that ``--use_cache`` names: a file, or a folder for one."""
     from lm_eval.answers.store import AnswerStore
 
@@ -160,33 +186,20 @@ def opened_cache(path: str, identity: Mapping[str, Any] | None, model: LM) -> An
     file = Path(path).expanduser()
     if path.endswith(("/", "\\")) or file.is_dir():
         file /= "answers.sqlite"
-    return AnswerCache(AnswerStore(file), keys_of_cache(identity), is_shared=True)
+    return AnswerCache(AnswerStore(file), request_keys(identity, is_shared=True), is_shared=True)
 
 
-def keys_of_cache(identity: Mapping[str, Any]) -> RequestKeys:
-    """The keys of a model's requests in a store that runs share."""
-    return RequestKeys(identity, by_place=False)
-
-
-def keys_of_run(identity: Mapping[str, Any]) -> RequestKeys:
-    """The keys of a model's requests in a run's own store."""
-    return RequestKeys(identity, by_place=True)
-
-
-def opened_run_store(
+def _opened_run_store(
     folder: Path | None, key: str, identity: Mapping[str, Any]
 ) -> AnswerCache | None:
-    """This run's own store, with the answers of a run that died if there was one.
-
-    In ``folder``, beside the results; without one, in the user's cache.
-    """
+    """This run's own store, with the answers of a run that died if there was one."""
     if folder is None:
         folder = cache_folder() / "runs"
         _forget_old_runs(folder)
     store = _free_store(folder, key)
     if store is None:
         return None
-    return AnswerCache(store, keys_of_run(identity), is_shared=False)
+    return AnswerCache(store, request_keys(identity, is_shared=False), is_shared=False)
 
 
 def _free_store(folder: Path, key: str) -> AnswerStore | None:

@@ -2,14 +2,14 @@
 
 In: docs with their requests and answers in every order. Out: for each doc what was picked in each
 order and what is left without the positions; for a task a ``ChoiceOrder``. A place is that of a choice
-in the data, a position is where a prompt shows it.
+in the data, a position is where a prompt shows it. ``OrderedDocs`` does all of it for one task.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lm_eval.orders.permutation import Order, Permutation
@@ -17,7 +17,7 @@ from lm_eval.orders.requests import NOT_SHOWN
 from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS, ChoiceOrder, Shares
 from lm_eval.requests import Answer, DocRequests
 from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome
-from lm_eval.scoring.score import outcome_of
+from lm_eval.scoring.score import ScoredDoc, outcome_of
 from lm_eval.stats.estimates import Estimate, mean_estimate, share_estimate
 from lm_eval.stats.positions import (
     best,
@@ -271,6 +271,69 @@ class _Picks:
         return tuple(
             self._picked[at] / self._could[at] if self._could[at] else None for at in range(count)
         )
+
+
+class OrderedDocs:
+    """The docs of one task that are asked in several orders, as they are scored.
+
+    A doc that was asked once waits for those from which the prior of the positions is learnt.
+    """
+
+    def __init__(
+        self, task: ConfigurableTask, permutation: Permutation, *, is_scored: bool
+    ) -> None:
+        self._task = task
+        self._permutation = permutation
+        self._is_scored = is_scored
+        self._tally = OrderTally(permutation)
+        self._priors = Priors()
+        self._waiting: list[tuple[int, ScoredDoc]] = []
+
+    @property
+    def metrics(self) -> list[Metric]:
+        """The metrics that the orders add."""
+        return order_metrics(self._permutation) if self._is_scored else []
+
+    def views(
+        self, doc: DocRequests, answers: Sequence[Answer], *, is_prefilled: bool
+    ) -> list[InOrder]:
+        """The doc in each of its orders with the answers to it."""
+        return in_orders(self._task, doc, answers, is_prefilled=is_prefilled)
+
+    def take(self, place: int, scored: ScoredDoc) -> Iterator[tuple[int, ScoredDoc]]:
+        """The doc with its debiased answer, unless it has to wait."""
+        views = scored.orders
+        self._priors.add(views)
+        if self._permutation.mode == "pride" and len(views) == 1:
+            self._waiting.append((place, scored))
+        else:
+            yield place, self._with_answer(scored, debiased(views))
+
+    def waiting(self) -> Iterator[tuple[int, ScoredDoc]]:
+        """The docs that waited, once all others have come."""
+        priors = self._priors.mean()
+        for place, scored in self._waiting:
+            view = scored.orders[0]
+            prior = priors.get(len(view.order))
+            answer = None if prior is None else debiased_by(view, prior)
+            yield place, self._with_answer(scored, answer)
+        self._waiting = []
+
+    def result(self) -> ChoiceOrder:
+        return self._tally.result(self._priors.mean())
+
+    def _with_answer(self, scored: ScoredDoc, answer: Debiased | None) -> ScoredDoc:
+        views = scored.orders
+        self._tally.add(views, answer, self._labels(scored.requests))
+        values = order_values(views, answer, self._permutation) if self._is_scored else {}
+        return replace(scored, values={**scored.values, **values}, answer=answer)
+
+    def _labels(self, doc: DocRequests) -> Sequence[str]:
+        """What the positions of a doc's choices are called; numbers where choices name themselves."""
+        fmt, item = self._task.format, doc.asked.item
+        if fmt is None or item is None or fmt.choice_labels in (None, "choices"):
+            return [str(number) for number in range(1, len(doc.asked.choices) + 1)]
+        return fmt.labels(item)
 
 
 def order_values(

@@ -264,3 +264,19 @@ def _explained(path: Path) -> Iterator[None]:
         raise OutputError(
             f"Cannot write results to {visible(str(path))!r}: {reason}. {advice}"
         ) from error
+
+
+@contextmanager
+def opened_writer(output_path: str, model_name: str) -> Iterator[ResultWriter]:
+    """The writer of a run's files; a run that fails at once leaves no empty folder."""
+    path = Path(output_path).expanduser()
+    existing = {folder for folder in (path, *path.parents) if folder.exists()}
+    with ResultWriter(path, model_name) as writer:
+        try:
+            yield writer
+        except BaseException:
+            with suppress(OSError):  # a folder with files in it stays
+                for folder in (writer.folder, *writer.folder.parents):
+                    if folder not in existing:
+                        folder.rmdir()
+            raise

@@ -8,21 +8,12 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from lm_eval.answers.keys import RequestKeys, digest_of
-from lm_eval.answers.resume import (
-    RunStore,
-    keys_of_cache,
-    keys_of_run,
-    model_identity,
-    opened_cache,
-    opened_run_store,
-)
+from lm_eval.answers.resume import RunStore, model_identity, request_keys, run_store
 from lm_eval.errors import LmEvalWarning, UsageError, listing
 from lm_eval.models.base import LM
 from lm_eval.models.loading import plain_arguments
@@ -37,41 +28,15 @@ from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.secrets import known_secrets
 
 
-@contextmanager
-def opened_writer(output_path: str | None, model_name: str) -> Iterator[ResultWriter | None]:
-    """The writer of a run's files, or None; a run that fails at once leaves no empty folder."""
-    if output_path is None:
-        yield None
-        return
-    path = Path(output_path).expanduser()
-    existing = {folder for folder in (path, *path.parents) if folder.exists()}
-    with ResultWriter(path, model_name) as writer:
-        try:
-            yield writer
-        except BaseException:
-            with suppress(OSError):  # a folder with files in it stays
-                for folder in (writer.folder, *writer.folder.parents):
-                    if folder not in existing:
-                        folder.rmdir()
-            raise
-
-
-def request_keys(run: Run, model: LM, model_args: Mapping[str, Any]) -> RequestKeys | None:
+def keys_of(run: Run, model: LM, model_args: Mapping[str, Any]) -> RequestKeys | None:
     """What makes the keys of a run's requests in its store of answers; None where it keeps none."""
-    if run.use_cache is None and not model.keeps_answers:
-        return None
     identity = _identity(run, model, model_args)
     if identity is None:
         return None
-    return keys_of_run(identity) if run.use_cache is None else keys_of_cache(identity)
+    return request_keys(identity, is_shared=run.use_cache is not None)
 
 
-def _identity(run: Run, model: LM, model_args: Mapping[str, Any]) -> dict[str, Any] | None:
-    backend = None if isinstance(run.model, LM) else run.backend
-    return model_identity(model, backend, model_args)
-
-
-def run_store(
+def opened_store(
     run: Run,
     prepared: Sequence[Prepared],
     options: RunOptions,
@@ -80,17 +45,23 @@ def run_store(
     writer: ResultWriter | None,
 ) -> RunStore:
     """The store of a run's answers: a file of its own until it is finished, or ``--use_cache``."""
-    total = sum(task.num_requests for task in prepared)
+    return run_store(
+        model,
+        _identity(run, model, model_args),
+        use_cache=run.use_cache,
+        folder=None if writer is None else writer.folder,
+        key=lambda identity: run_key(
+            identity, prepared, options, seeds=run.seeds, parity=run.parity
+        ),
+        total=sum(task.num_requests for task in prepared),
+    )
+
+
+def _identity(run: Run, model: LM, model_args: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What tells the model's answers from another's; None where nothing does, or none are kept."""
     if run.use_cache is None and not model.keeps_answers:
-        return RunStore(None, total)
-    identity = _identity(run, model, model_args)
-    if run.use_cache is not None:
-        return RunStore(opened_cache(run.use_cache, identity, model), total)
-    if identity is None:
-        return RunStore(None, total)
-    folder = None if writer is None else writer.folder
-    key = run_key(identity, prepared, options, seeds=run.seeds, parity=run.parity)
-    return RunStore(opened_run_store(folder, key, identity), total)
+        return None
+    return model_identity(model, None if isinstance(run.model, LM) else run.backend, model_args)
 
 
 def hand_in_batches(run: Run, prepared: Sequence[Prepared], model: LM, store: RunStore) -> None:

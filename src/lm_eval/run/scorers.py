@@ -1,24 +1,29 @@
 """Docs with their answers → scores and samples, one doc after the other as they are complete.
 
 In: the docs of one task, in any order. Out: the task's results. Of a doc that is scored only its values
-stay, unless a filter of the task's own wants to see all replies at once.
+stay, unless a filter of the task's own wants to see all replies at once. The rules for tasks without a
+format, and for several orders of the choices, are imported by the scorers that need them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lm_eval.answers.exchange import DocSink
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.base import LM
-from lm_eval.reports.samples import Show, format_sample, missing_sample
+from lm_eval.reports.samples import Show, format_sample, harness_sample, missing_sample
 from lm_eval.requests import DocRequests
 from lm_eval.run.plan import Prepared, RunOptions
 from lm_eval.scoring.results import TaskResult
 from lm_eval.scoring.score import FormatScores, ScoredDoc, score_doc, task_metrics
 
 SampleSink = Callable[[str, dict[str, Any]], None]
+
+AT_ONCE = 16
+"""Docs of a harness task that go through its filters together."""
 
 
 def shown_by(model: LM) -> Show:
@@ -30,6 +35,16 @@ def shown_by(model: LM) -> Show:
         return model.render(context)
 
     return show
+
+
+def task_scorer(
+    prepared: Prepared, options: RunOptions, show: Show, on_sample: SampleSink | None
+) -> TaskScorer:
+    """The scorer of a task: under its format, in one or several orders, or by the harness's rules."""
+    if prepared.task.format is not None and options.prompt.permute is None:
+        return FormatTaskScorer(prepared, options, show, on_sample)
+    kind = HarnessTaskScorer if prepared.task.format is None else OrderedTaskScorer
+    return kind(prepared, options, show, on_sample)
 
 
 class TaskScorer(DocSink):
@@ -93,3 +108,85 @@ class FormatTaskScorer(TaskScorer):
                 skipped=self.prepared.skipped.counts(),
             )
         ]
+
+
+class OrderedTaskScorer(FormatTaskScorer):
+    """A task under a format, whose docs are asked in several orders of their choices."""
+
+    def __init__(
+        self, prepared: Prepared, options: RunOptions, show: Show, on_sample: SampleSink | None
+    ) -> None:
+        from lm_eval.orders.scoring import OrderedDocs
+
+        super().__init__(prepared, options, show, on_sample)
+        assert options.prompt.permute is not None
+        is_scored = not options.predict_only
+        self._ordered = OrderedDocs(self.task, options.prompt.permute, is_scored=is_scored)
+        self._scores = FormatScores(self.task, [*self._metrics, *self._ordered.metrics])
+
+    def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
+        views = self._ordered.views(doc, answers, is_prefilled=self._is_prefilled)
+        scored = replace(self._scored(doc.own, views[0].answers), orders=views)
+        for complete in self._ordered.take(place, scored):
+            self._keep(*complete)
+
+    def results(self) -> list[TaskResult]:
+        for complete in self._ordered.waiting():
+            self._keep(*complete)
+        choice_order = self._ordered.result()
+        return [
+            replace(
+                result,
+                choice_order=choice_order,
+                fingerprints={**result.fingerprints, "choice_order": choice_order.mode},
+                notes=[*result.notes, *choice_order.notes()],
+            )
+            for result in super().results()
+        ]
+
+
+class HarnessTaskScorer(TaskScorer):
+    """A task without a format: filters and metrics are those of the harness."""
+
+    def __init__(
+        self, prepared: Prepared, options: RunOptions, show: Show, on_sample: SampleSink | None
+    ) -> None:
+        from lm_eval.harness.scorer import FilterScores, HarnessScorer
+
+        super().__init__(prepared, show, on_sample)
+        self._iters = options.bootstrap_iters
+        self._scorer = HarnessScorer(self.task, only_predicts=options.predict_only)
+        self._at_once = AT_ONCE if self._scorer.is_local else None
+        self._scores = [
+            FilterScores(pipeline.name, self.task) for pipeline in self._scorer.pipelines
+        ]
+        self._waiting: list[tuple[int, DocRequests, Sequence[Any]]] = []
+
+    def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
+        self._waiting.append((place, doc, answers))
+        if self._at_once is not None and len(self._waiting) >= self._at_once:
+            self._score()
+
+    def results(self) -> list[TaskResult]:
+        self._score()
+        return [
+            self._scorer.result(
+                scores,
+                num_fewshot=self.prepared.num_fewshot,
+                bootstrap_iters=self._iters,
+                notes=self.prepared.notes,
+                missing=self.missing,
+            )
+            for scores in self._scores
+        ]
+
+    def _score(self) -> None:
+        waiting = sorted(self._waiting, key=lambda one: one[0])
+        self._waiting = []
+        docs, answers = [doc for _, doc, _ in waiting], [given for *_, given in waiting]
+        for scores, filtered in zip(self._scores, self._scorer.score(docs, answers), strict=True):
+            for (place, _, _), doc in zip(waiting, filtered, strict=True):
+                scores.add(place, doc)
+                if self._on_sample is not None:
+                    sample = harness_sample(self.task, doc, self._show)
+                    self._on_sample(self.task.name, sample)

@@ -18,7 +18,7 @@ from typing import Any
 
 from lm_eval.answers.keys import digest_of
 from lm_eval.answers.prices import Prices, read_prices
-from lm_eval.answers.resume import RunStore, model_identity, opened_cache, opened_run_store
+from lm_eval.answers.resume import RunStore, model_identity, run_store
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import name_of, opened_model
@@ -257,20 +257,23 @@ def _run_store(
 ) -> RunStore:
     """Where the replies of a judge are kept."""
     backend = spec.backend or ("gguf" if spec.model is None else None)
-    identity = model_identity(model, backend, spec.model_args)
-    if config.evaluation.use_cache is not None:
-        return RunStore(opened_cache(config.evaluation.use_cache, identity, model), None)
-    if identity is None or not model.keeps_answers:
-        return RunStore(None, None)
     asked = {
         name: value
         for name, value in config.to_dict()["model"].items()
         if name not in ("backend", "model_args")
     }
-    what = {"judge": spec.name, "model": identity, "asked": asked}
-    key = digest_of({**what, "items": _digest(items), "of": label})
-    folder = Path(config.logging.output_path) if config.logging.output_path else None
-    return RunStore(opened_run_store(folder, key, identity), None)
+
+    def key(identity: Mapping[str, Any]) -> str:
+        what = {"judge": spec.name, "model": identity, "asked": asked}
+        return digest_of({**what, "items": _digest(items), "of": label})
+
+    return run_store(
+        model,
+        model_identity(model, backend, spec.model_args),
+        use_cache=config.evaluation.use_cache,
+        folder=Path(config.logging.output_path) if config.logging.output_path else None,
+        key=key,
+    )
 
 
 def _digest(items: Sequence[NuggetItem]) -> str:
