@@ -2,7 +2,8 @@
 
 ``lm-eval ls`` lists them and ``TaskManager`` loads them. A file is read again only when its size or
 time, or that of a file it includes, has changed. The memory is one JSON file for each folder in the
-user's cache; deleting it costs one slow listing, nothing else.
+user's cache; deleting it costs one slow listing, nothing else. What files say of their tasks
+(``TaskFacts``) is read for lists alone: a run needs the names.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import json
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -28,8 +29,13 @@ FileKind = Literal["task", "group", "family"]
 Stamp = tuple[int, int]
 """Modification time in nanoseconds, and size."""
 
-_FORMAT = 3
+_FORMAT = 4
 _KEYS = ("task", "group", "class", "tag", "each", "areas")
+_FACT_KEYS = (
+    *("metadata", "doc_to_choice", "template", "formats", "output_type", "num_fewshot"),
+    *("dataset_path", "task_alias", "primary_metric"),
+)
+"""Keys of a task file that facts are made of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +50,14 @@ class IndexedFile:
     """The tasks of a family, whose name is that of their group."""
     areas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The other groups of a family, and their tasks."""
-    fact_row: Sequence[Any] = ()
+    fact_row: Sequence[Any] | None = None
 
     @property
     def facts(self) -> TaskFacts:
-        """What the file says of its task, for lists."""
+        """What the file says of its task; only ``TaskNames.listed`` has it."""
         from lm_eval.tasks.keys.facts import TaskFacts
 
+        assert self.fact_row is not None, f"{self.path} was indexed without its facts"
         return TaskFacts.from_row(self.fact_row)
 
     def entries(self) -> list[Entry]:
@@ -78,12 +85,15 @@ class _Known:
     tags: tuple[str, ...]
     members: tuple[str, ...] = ()
     areas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    fact_row: Sequence[Any] = ()
+    fact_row: Sequence[Any] | None = None
+    """None where the file was read for its names alone."""
 
 
-def index_folder(root: Path) -> tuple[list[IndexedFile], list[LmEvalError]]:
+def index_folder(
+    root: Path, *, with_facts: bool = False
+) -> tuple[list[IndexedFile], list[LmEvalError]]:
     """Every task file below ``root`` in sorted order, and the errors of those that cannot be read."""
-    reader = _FileReader(_load(root))
+    reader = _FileReader(_load(root), with_facts=with_facts)
     files: list[IndexedFile] = []
     problems: list[LmEvalError] = []
     with warnings.catch_warnings():
@@ -104,8 +114,9 @@ def index_folder(root: Path) -> tuple[list[IndexedFile], list[LmEvalError]]:
 class _FileReader:
     """Reads files that are new or changed, and each included file once."""
 
-    def __init__(self, remembered: Mapping[str, _Known]) -> None:
+    def __init__(self, remembered: Mapping[str, _Known], *, with_facts: bool) -> None:
         self._remembered = remembered
+        self._with_facts = with_facts
         self._stamps: dict[str, Stamp | None] = {}
         self._merged: dict[str, dict[str, Any]] = {}
         self._chains: dict[str, tuple[str, ...]] = {}
@@ -114,14 +125,17 @@ class _FileReader:
 
     def known(self, path: str, stamp: Stamp) -> _Known:
         known = self._remembered.get(path)
-        if known is None or known.stamp != stamp or not self._is_fresh(known.includes):
+        is_known = known is not None and not (self._with_facts and known.fact_row is None)
+        if known is None or not is_known or not self._is_current(known, stamp):
             self.has_news = True
             known = self._read(path, stamp)
         self.found[path] = known
         return known
 
-    def _is_fresh(self, includes: tuple[str, ...]) -> bool:
-        return all(self._stamp_text(include.partition("|")[2]) == include for include in includes)
+    def _is_current(self, known: _Known, stamp: Stamp) -> bool:
+        return known.stamp == stamp and all(
+            self._stamp_text(include.partition("|")[2]) == include for include in known.includes
+        )
 
     def _stamp_text(self, path: str) -> str:
         """``time:size|path``: how an include is remembered."""
@@ -131,27 +145,35 @@ class _FileReader:
         return f"{time}:{size}|{path}"
 
     def _read(self, path: str, stamp: Stamp) -> _Known:
-        from lm_eval.tasks.keys.facts import facts_of
-
         keys, chain = self._keys(path, ())
         includes = tuple(self._stamp_text(include) for include in chain)
         kind, tags = _kind(keys), _tags(keys.get("tag"), path)
         if kind != "family":
-            name, row = (str(keys[kind]), facts_of(keys).row()) if kind else ("", ())
-            return _Known(stamp, includes, kind, name, tags, fact_row=row)
-        from lm_eval.tasks.families import Family, filled
+            name = str(keys[kind]) if kind else ""
+            return _Known(stamp, includes, kind, name, tags, fact_row=self._fact_row(keys))
+        from lm_eval.tasks.families import Family
 
         family = Family.from_mapping(keys, source=path)
-        row = facts_of(keys, family.members.values(), filled).row()
+        row = self._fact_row(keys, family.members.values())
         names = tuple(family.members)
         return _Known(stamp, includes, kind, family.name, tags, names, family.areas, row)
+
+    def _fact_row(
+        self, keys: Mapping[str, Any], members: Iterable[Mapping[str, Any]] = ()
+    ) -> list[Any] | None:
+        """What a file says of its task; ``members`` are the values of each task of a family."""
+        if not self._with_facts:
+            return None
+        from lm_eval.tasks.families import filled
+        from lm_eval.tasks.keys.facts import facts_of
+
+        return facts_of(keys, members, filled).row()
 
     def _keys(self, path: str, above: tuple[str, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The keys that decide a file's name and kind, includes merged, and the files included."""
         if path in self._merged:
             return self._merged[path], self._chains[path]
         from lm_eval.config.yaml import read_yaml_file  # late: most often no file has changed
-        from lm_eval.tasks.keys.facts import FACT_KEYS
 
         data = read_yaml_file(path, run_code=False)
         merged: dict[str, Any] = {}
@@ -164,7 +186,7 @@ class _FileReader:
             inherited, below = self._keys(target, (*above, path))
             merged.update(inherited)
             chain += [target, *below]
-        merged.update({key: data[key] for key in (*_KEYS, *FACT_KEYS) if key in data})
+        merged.update({key: data[key] for key in (*_KEYS, *_FACT_KEYS) if key in data})
         if above:  # only includes are met again
             self._merged[path], self._chains[path] = merged, tuple(chain)
         return merged, tuple(chain)
@@ -255,7 +277,7 @@ def _remembered(
     kind: FileKind | None,
     name: str,
     tags: list[str],
-    fact_row: Sequence[Any],
+    fact_row: Sequence[Any] | None,
     members: Sequence[str] = (),
     areas: Mapping[str, list[str]] = MappingProxyType({}),
 ) -> _Known:
@@ -313,14 +335,17 @@ class Entry:
 class TaskNames:
     """The names of all tasks, groups and tags below some folders, in the order of the folders.
 
-    ``parity`` chooses between two files of one name as the harness does.
+    ``parity`` chooses between two files of one name as the harness does. ``with_facts`` reads what
+    ``listed`` will give at once.
     """
 
-    def __init__(self, roots: Sequence[Path], *, parity: bool = False) -> None:
+    def __init__(
+        self, roots: Sequence[Path], *, parity: bool = False, with_facts: bool = False
+    ) -> None:
         self._parity = parity
+        self._with_facts = with_facts
+        self._roots = roots
         self.entries: dict[str, Entry] = {}
-        self.files: list[tuple[Path, IndexedFile]] = []
-        """Every file that defines something, with the folder it was found under."""
         self.problems: list[LmEvalError] = []
         """Files that could not be indexed; the other names are there nonetheless."""
         for root in roots:
@@ -334,11 +359,16 @@ class TaskNames:
         """The groups that one file makes of a task for each of several values."""
         return [name for name, entry in self.entries.items() if entry.family == name]
 
+    def listed(self) -> Iterator[tuple[Path, IndexedFile]]:
+        """Every file that defines something, with its facts and the folder it was found under."""
+        for root in self._roots:
+            files, _ = index_folder(root, with_facts=True)
+            yield from ((root, file) for file in files if file.kind is not None)
+
     def _add_root(self, root: Path) -> None:
-        files, problems = index_folder(root)
+        files, problems = index_folder(root, with_facts=self._with_facts)
         self.problems += problems
         tags: dict[str, list[str]] = {}
-        self.files += [(root, file) for file in files if file.kind is not None]
         for file in files:
             for entry in file.entries():
                 self._add(entry, root)

@@ -88,13 +88,14 @@ class ListedTask:
 def listed_tasks(names: TaskNames, library: Path) -> list[ListedTask]:
     """Every task and family, and the groups that say what they are for."""
     listed = []
-    for root, file in names.files:
+    files = list(names.listed())
+    for root, file in files:
         facts = file.facts
         if file.kind == "group" and not facts.summary:
             continue
         folder = _folder_of(file, root, is_library=root == library)
         listed.append(ListedTask(file.name, folder, file.path, facts, file.tags, file.members))
-    is_library = dict.fromkeys(one.path for root, one in names.files if root == library)
+    is_library = dict.fromkeys(one.path for root, one in files if root == library)
     return sorted(listed, key=lambda one: (one.path not in is_library, one.folder, one.name))
 
 
@@ -113,7 +114,7 @@ def list_tasks(
 ) -> None:
     """Print the list, narrowed to what was asked for."""
     roots = task_roots(include_path)
-    names = TaskNames(roots)
+    names = TaskNames(roots, with_facts=True)
     listed = listed_tasks(names, roots[0])
     if tag is not None:
         listed = _tagged(listed, tag)

@@ -11,11 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
-FACT_KEYS = (
-    *("metadata", "doc_to_choice", "template", "formats", "output_type", "num_fewshot"),
-    *("dataset_path", "task_alias", "primary_metric"),
-)
-"""Keys of a task file that facts are made of."""
 _PLAIN = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
 _CHOICE_TEMPLATES = ("mcq", "cloze")
 

@@ -119,6 +119,13 @@ def test_the_index_remembers_families(folder: Path, monkeypatch: pytest.MonkeyPa
     assert again["exam_law"].family == "exam"
 
 
+def test_facts_are_read_when_files_are_listed(folder: Path) -> None:
+    names = TaskNames([folder])  # as a run does: the names alone are remembered
+    facts = {file.name: file.facts for _, file in names.listed()}
+    assert facts["exam"].dataset == "rows.jsonl"
+    assert {file.name: file.facts for _, file in TaskNames([folder]).listed()} == facts
+
+
 def test_a_name_defined_twice(folder: Path, write: Write) -> None:
     write("law.yaml", "task: exam_law\ndataset_path: rows.jsonl\ntest_split: test\n")
     with pytest.raises(ConfigError, match=r"'exam_law' is defined twice"):
