@@ -41,7 +41,7 @@ from lm_eval.run.plan import (
     with_chat_default,
 )
 from lm_eval.run.prepare import adapt, fitted, prepare_all
-from lm_eval.run.scorers import SampleSink, shown_by, task_scorer
+from lm_eval.run.results import SampleSink, shown_by, task_scorer
 from lm_eval.scoring.results import TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import IncludePath, Selector, TaskManager

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import lm_eval
-from lm_eval.answers.resume import model_identity
 from lm_eval.errors import LmEvalError
 from lm_eval.formats.assemble import Chat, Message, Prompt
 from lm_eval.models.openai_completions import (
@@ -18,6 +17,7 @@ from lm_eval.models.openai_completions import (
     OpenAIChatCompletion,
 )
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest
+from lm_eval.run.resume import model_identity
 from tests.support.servers.faulty import FaultyServer
 from tests.support.servers.toy_openai import ToyServer, write_tokenizer
 

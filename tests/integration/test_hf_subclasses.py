@@ -12,13 +12,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
 import lm_eval  # noqa: E402
-from lm_eval.answers.resume import model_identity  # noqa: E402
 from lm_eval.api.instance import Instance  # noqa: E402
 from lm_eval.errors import LmEvalError, LmEvalWarning  # noqa: E402
 from lm_eval.formats.assemble import Prompt  # noqa: E402
 from lm_eval.models.hf.harness import HFMethods  # noqa: E402
 from lm_eval.models.huggingface import HFLM  # noqa: E402
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest  # noqa: E402
+from lm_eval.run.resume import model_identity  # noqa: E402
 from tests.support import tiny_models  # noqa: E402 (after the check for torch)
 
 QUESTION = "Question: What is the capital of France?\nAnswer:"

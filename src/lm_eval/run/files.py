@@ -13,7 +13,6 @@ from dataclasses import asdict
 from typing import Any
 
 from lm_eval.answers.keys import RequestKeys, digest_of
-from lm_eval.answers.resume import RunStore, model_identity, request_keys, run_store
 from lm_eval.errors import LmEvalWarning, UsageError, listing
 from lm_eval.models.base import LM
 from lm_eval.models.loading import plain_arguments
@@ -23,7 +22,8 @@ from lm_eval.reports.samples import written_sample
 from lm_eval.reports.writer import ResultWriter
 from lm_eval.requests import GenerateRequest
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions
-from lm_eval.run.scorers import SampleSink
+from lm_eval.run.results import SampleSink
+from lm_eval.run.resume import RunStore, model_identity, request_keys, run_store
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.secrets import known_secrets
 

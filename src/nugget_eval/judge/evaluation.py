@@ -18,11 +18,11 @@ from typing import Any
 
 from lm_eval.answers.keys import digest_of
 from lm_eval.answers.prices import Prices, read_prices
-from lm_eval.answers.resume import RunStore, model_identity, run_store
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import name_of, opened_model
 from lm_eval.reports.costs import Forecast
+from lm_eval.run.resume import RunStore, model_identity, run_store
 from lm_eval.text.secrets import hiding
 from nugget_eval.config import Config
 from nugget_eval.data.files import align_labels, best_over_passages, one_per_topic
