@@ -18,16 +18,6 @@ from lm_eval.errors import LmEvalError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class, opened_model, plain_arguments
 from lm_eval.reports.writer import opened_writer
-from lm_eval.run.files import (
-    hand_in_batches,
-    keys_of,
-    opened_store,
-    run_info,
-    run_items,
-    sample_sink,
-    warn_of_model,
-    write_results,
-)
 from lm_eval.run.plan import (
     Outcome,
     Prepared,
@@ -41,7 +31,17 @@ from lm_eval.run.plan import (
     with_chat_default,
 )
 from lm_eval.run.prepare import adapt, fitted, prepare_all
-from lm_eval.run.results import SampleSink, shown_by, task_scorer
+from lm_eval.run.results import (
+    SampleSink,
+    run_info,
+    run_items,
+    sample_sink,
+    shown_by,
+    task_scorer,
+    warn_of_model,
+    write_results,
+)
+from lm_eval.run.resume import hand_in_batches, keys_of, opened_store
 from lm_eval.scoring.results import TaskResult
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import IncludePath, Selector, TaskManager

@@ -1,24 +1,40 @@
-"""Docs with their answers → scores and samples, one doc after the other as they are complete.
+"""Answers → scores, samples and results: each doc as it is complete, then the run as a whole.
 
-In: the docs of one task, in any order. Out: the task's results. Of a doc that is scored only its values
-stay, unless a filter of the task's own wants to see all replies at once. The rules for tasks without a
-format, and for several orders of the choices, are imported by the scorers that need them.
+In: the docs of a task with their answers, in any order. Out: the task's results. Of a doc that is scored
+only its values stay, unless a filter of the task's own wants to see all replies at once. The rules for
+tasks without a format, and for several orders of the choices, are imported by their scorers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from lm_eval.answers.exchange import DocSink
+from lm_eval.errors import LmEvalWarning
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.base import LM
-from lm_eval.reports.samples import Show, format_sample, harness_sample, missing_sample
+from lm_eval.models.loading import plain_arguments
+from lm_eval.reports.items import RunItems
+from lm_eval.reports.results_file import RunInfo
+from lm_eval.reports.samples import (
+    Show,
+    format_sample,
+    harness_sample,
+    missing_sample,
+    written_sample,
+)
+from lm_eval.reports.writer import ResultWriter
 from lm_eval.requests import DocRequests
-from lm_eval.run.plan import Prepared, RunOptions
+from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions
+from lm_eval.run.resume import RunStore
 from lm_eval.scoring.results import TaskResult
 from lm_eval.scoring.score import FormatScores, ScoredDoc, score_doc, task_metrics
+from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.secrets import known_secrets
 
 SampleSink = Callable[[str, dict[str, Any]], None]
 
@@ -190,3 +206,87 @@ class HarnessTaskScorer(TaskScorer):
                 if self._on_sample is not None:
                     sample = harness_sample(self.task, doc, self._show)
                     self._on_sample(self.task.name, sample)
+
+
+# The run as a whole
+
+
+def run_items(tasks: Sequence[ConfigurableTask], writer: ResultWriter | None) -> RunItems | None:
+    """What collects a run's scores item by item: for its files, and to compare the formats of a task.
+
+    None where there are neither files nor a task that is asked under several formats.
+    """
+    has_several_formats = len({task.task_name for task in tasks}) < len(tasks)
+    return None if writer is None and not has_several_formats else RunItems()
+
+
+def sample_sink(
+    items: RunItems | None, writer: ResultWriter | None, on_sample: SampleSink | None
+) -> SampleSink | None:
+    """What each sample is handed to: the caller, the items and the samples file."""
+    if items is None:
+        return on_sample
+
+    def sink(name: str, sample: dict[str, Any]) -> None:
+        if on_sample is not None:
+            on_sample(name, sample)
+        items.add(name, sample)
+        if writer is not None:
+            writer.add_sample(name, written_sample(sample))
+
+    return sink
+
+
+def run_info(
+    run: Run, options: RunOptions, model_args: Mapping[str, Any], model: LM, started: float
+) -> RunInfo:
+    """What the results say about the run as a whole."""
+    prompt = options.prompt
+    seeds: Any = run.seeds
+    return RunInfo(
+        model=run.backend,
+        model_name=run.model_name,
+        model_args=None if isinstance(run.model, LM) else plain_arguments(model_args),
+        model_facts=model.describe(),
+        batch_size=run.batch_size,
+        device=run.device,
+        limit=options.limit,
+        use_cache=run.use_cache,
+        bootstrap_iters=options.bootstrap_iters,
+        gen_kwargs=dict(prompt.gen_kwargs) or None,
+        system_instruction=prompt.system_instruction,
+        chat_template=_chat_template(model) if prompt.as_chat else None,
+        fewshot_as_multiturn=prompt.multiturn if prompt.as_chat else None,
+        parity=run.parity,
+        prices=run.prices,
+        start_time=started,
+        end_time=time.time(),
+        extra={} if prompt.permute is None else {"permute": str(prompt.permute)},
+        command=[known_secrets().hide(part) for part in run.command],
+        **seeds,
+    )
+
+
+def _chat_template(model: LM) -> str | None:
+    """The source of the model's chat template; an attribute, or a method as in the harness."""
+    template = getattr(model, "chat_template", None)
+    template = template(True) if callable(template) else template
+    return None if template is None else str(template)
+
+
+def warn_of_model(run: Run, model: LM) -> None:
+    """Pass on what the model noticed while it answered."""
+    for note in model.warnings:
+        warnings.warn(f"Model {run.model_name}: {note}", LmEvalWarning, stacklevel=3)
+
+
+def write_results(outcome: Outcome, store: RunStore, writer: ResultWriter | None) -> None:
+    """Write the files of a finished run, then give up its store; ``outcome`` learns where they are."""
+    if store.kept is not None:
+        outcome.reused, outcome.asked = store.kept.found, store.kept.added
+        if outcome.reused or store.kept.is_shared:
+            outcome.info.answers = {"total": store.total or 0, "reused": outcome.reused}
+    if writer is not None and outcome.items is not None:
+        outcome.task_hashes = writer.task_hashes()
+        outcome.path = writer.finish(outcome.as_dict(), outcome.items.to_dict())
+    store.finish(is_complete=not any(result.missing for result in outcome.results))

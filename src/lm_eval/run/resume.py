@@ -1,7 +1,7 @@
 """Opens and closes the store of a run's answers: a file of the run's own, or ``--use_cache``.
 
 A run that died left its file behind; the same run finds it again by its key and goes on from there. A
-run that is finished removes it.
+run that is finished removes it. The judge keeps its replies in the same way.
 """
 
 from __future__ import annotations
@@ -11,17 +11,20 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.answers.ask import AnswerCache
-from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS, RequestKeys
-from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError
+from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS, RequestKeys, digest_of
+from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError, listing
 from lm_eval.models.base import LM
 from lm_eval.models.overrides import overridden, redefinition
+from lm_eval.reports.writer import ResultWriter
+from lm_eval.requests import GenerateRequest
+from lm_eval.run.plan import Prepared, Run, RunOptions
 from lm_eval.text.files import cache_folder
 from lm_eval.text.secrets import masked_values, redacted, secret_digest
 
@@ -251,3 +254,102 @@ def _forget_old_runs(folder: Path) -> None:
         for path in folder.glob(".unfinished-*.sqlite"):
             if time.time() - path.stat().st_mtime > FORGOTTEN_AFTER_S:
                 remove(path)
+
+
+# The store of a run of tasks
+
+
+def keys_of(run: Run, model: LM, model_args: Mapping[str, Any]) -> RequestKeys | None:
+    """What makes the keys of a run's requests in its store of answers; None where it keeps none."""
+    identity = _identity(run, model, model_args)
+    if identity is None:
+        return None
+    return request_keys(identity, is_shared=run.use_cache is not None)
+
+
+def opened_store(
+    run: Run,
+    prepared: Sequence[Prepared],
+    options: RunOptions,
+    model: LM,
+    model_args: Mapping[str, Any],
+    writer: ResultWriter | None,
+) -> RunStore:
+    """The store of a run's answers: a file of its own until it is finished, or ``--use_cache``."""
+    return run_store(
+        model,
+        _identity(run, model, model_args),
+        use_cache=run.use_cache,
+        folder=None if writer is None else writer.folder,
+        key=lambda identity: run_key(
+            identity, prepared, options, seeds=run.seeds, parity=run.parity
+        ),
+        total=sum(task.num_requests for task in prepared),
+    )
+
+
+def _identity(run: Run, model: LM, model_args: Mapping[str, Any]) -> dict[str, Any] | None:
+    """What tells the model's answers from another's; None where nothing does, or none are kept."""
+    if run.use_cache is None and not model.keeps_answers:
+        return None
+    return model_identity(model, None if isinstance(run.model, LM) else run.backend, model_args)
+
+
+def run_key(
+    identity: Mapping[str, Any],
+    prepared: Sequence[Prepared],
+    options: RunOptions,
+    **more: Any,
+) -> str:
+    """A digest of all that decides the answers and files of a run."""
+    tasks = [
+        (
+            *(asked.task.name, asked.task.fingerprint, asked.num_fewshot),
+            *(asked.doc_ids, asked.counts),
+            asked.task.format.fingerprint if asked.task.format else None,
+        )
+        for asked in prepared
+    ]
+    return digest_of(
+        {
+            "model": identity,
+            "tasks": tasks,
+            "prompt": {**asdict(options.prompt), "as_chat": bool(options.prompt.as_chat)},
+            "fewshot_seed": options.fewshot_seed,
+            "predict_only": options.predict_only,
+            "bootstrap_iters": options.bootstrap_iters,
+            **more,
+        }
+    )
+
+
+def hand_in_batches(run: Run, prepared: Sequence[Prepared], model: LM, store: RunStore) -> None:
+    """Have the model ask through batches of its provider, if the run says so and that can be."""
+    if run.batch_api is None:
+        return
+    name = type(model).__name__
+    scored = [one.task.name for one in prepared if set(one.counts) != {GenerateRequest.kind}]
+    if not getattr(model, "batch_protocol", ""):
+        raise UsageError(
+            f"--batch_api: model backend {name} has no batches. Use openai-chat-completions or "
+            "anthropic-chat, or leave --batch_api out."
+        )
+    if scored:
+        raise UsageError(
+            f"--batch_api: {listing(scored)} scores log-likelihoods, and batches generate text. Ask it "
+            "under a format such as @generate, or leave --batch_api out."
+        )
+    if getattr(model, "batch_size", 1) > 1 or len(getattr(model, "addresses", ())) > 1:
+        raise UsageError(
+            "--batch_api hands in each prompt as a line of its own, to one provider: leave batch_size "
+            "and further addresses in base_url out."
+        )
+    if store.kept is None:
+        raise UsageError(
+            "--batch_api needs a place for the ids of batches, and this run keeps no answers. Give "
+            "--output_path or --use_cache."
+        )
+    from lm_eval.models.batches.stream import use_batches
+
+    kept = store.kept
+    use_batches(model, key_of=kept.keys.of, notes=kept.store, look_s=run.batch_api)
