@@ -11,9 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from lm_eval.formats.readers.reply import is_refusal
+from lm_eval.formats.readers.reply import find_thinking, is_refusal
 from lm_eval.formats.readers.text import fold
-from lm_eval.formats.readers.thinking import find_thinking
 from nugget_eval.reading.candidates import (
     Candidate,
     LabelReading,

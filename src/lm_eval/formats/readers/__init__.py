@@ -4,7 +4,7 @@ A format names its readers in ``scorer``; ``bind_reader`` compiles that spec and
 it to a reply. Readers never guess: what cannot be read says why.
 
 Read in this order: reading, text, wording, language, options, sentences, claims, marks, evidence,
-choice, free_text, number, thinking, reply.
+choice, free_text, number, reply.
 """
 
 from __future__ import annotations
@@ -27,9 +27,15 @@ from lm_eval.formats.readers.free_text.shapes import (
     short_answer,
 )
 from lm_eval.formats.readers.number import number
-from lm_eval.formats.readers.reading import NO_ANSWER, Reading, Reason, register_reader
-from lm_eval.formats.readers.reply import BoundReader, bind_reader, fitted, read
-from lm_eval.formats.readers.thinking import mask_thinking
+from lm_eval.formats.readers.reading import (
+    NO_ANSWER,
+    BoundReader,
+    Reading,
+    Reason,
+    bind_reader,
+    register_reader,
+)
+from lm_eval.formats.readers.reply import fitted, mask_thinking, read
 
 __all__ = [
     "NO_ANSWER",

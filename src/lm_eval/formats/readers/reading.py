@@ -1,10 +1,18 @@
-"""What a reader returns: an answer with its rule and span, or the reason there is none."""
+"""What a reader is and what it returns: an answer with its rule and span, or the reason there is none.
+
+A format's ``scorer`` (``choice``, ``{reader: after_last, phrase: …}``, a list of these) is bound to its
+options by ``bind_reader``; a ``BoundReader`` turns text into a ``Reading``.
+"""
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.registry import READERS
 
 Reason = Literal["empty", "refused", "truncated", "ambiguous", "unreadable"]
@@ -56,3 +64,137 @@ NO_ANSWER = Reading.unread("unreadable")
 AMBIGUOUS = Reading.unread("ambiguous")
 
 register_reader = READERS.decorator
+
+
+# Readers with their options
+
+
+_GIVEN_PER_DOC = ("labels", "choices")
+
+
+@dataclass(frozen=True, slots=True)
+class BoundReader:
+    """A reader with its options, or several tried in order. A value: equal specs are equal."""
+
+    name: str
+    options: tuple[tuple[str, Any], ...] = ()
+    alternatives: tuple[BoundReader, ...] = ()
+
+    def __call__(
+        self, text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = ()
+    ) -> Reading:
+        """The reading of ``text``: an answer, or ``unreadable``, or ``ambiguous``."""
+        if self.alternatives:
+            return first_settled(self.alternatives, text, labels=labels, choices=choices)
+        function = READERS.get(self.name)
+        per_doc = {"labels": labels, "choices": choices}
+        wanted = {key: per_doc[key] for key in _parameters(function) if key in per_doc}
+        reading: Reading = function(text, **wanted, **dict(self.options))
+        return reading
+
+    def as_spec(self) -> str | dict[str, Any] | list[Any]:
+        """The spec as plain YAML data; binding it again gives an equal reader."""
+        if self.alternatives:
+            return [reader.as_spec() for reader in self.alternatives]
+        return {"reader": self.name, **dict(self.options)} if self.options else self.name
+
+
+def first_settled(
+    readers: Sequence[BoundReader], text: str, *, labels: Sequence[str], choices: Sequence[str]
+) -> Reading:
+    """The first answer; a reader that finds evidence for more than one stops the chain."""
+    for reader in readers:
+        reading = reader(text, labels=labels, choices=choices)
+        if reading.is_settled:
+            return reading
+    return NO_ANSWER
+
+
+def bind_reader(spec: Any) -> BoundReader:
+    """The reader a scorer spec describes: a name, a dict with ``reader`` and options, or a list.
+
+    Raises ``UnknownNameError`` for a name that is not registered and ``ConfigError`` for anything
+    else, with what would be valid.
+    """
+    if isinstance(spec, BoundReader):
+        return spec
+    if isinstance(spec, str):
+        return _bind(spec, {})
+    if isinstance(spec, Mapping):
+        return _bind_mapping(spec)
+    if isinstance(spec, Sequence) and spec:
+        readers = tuple(bind_reader(item) for item in spec)
+        return readers[0] if len(readers) == 1 else BoundReader("first_of", alternatives=readers)
+    raise ConfigError(
+        f"A reader cannot be made from {spec!r}. Give a name ({listing(sorted(READERS))}), a dict "
+        "such as {reader: after_last, phrase: 'The answer is'}, or a list of these."
+    )
+
+
+def _bind_mapping(spec: Mapping[Any, Any]) -> BoundReader:
+    name = spec.get("reader")
+    if not isinstance(name, str):
+        raise ConfigError(
+            f"The scorer {dict(spec)!r} does not say which reader to use. "
+            f"Add `reader:` with one of {listing(sorted(READERS))}."
+        )
+    return _bind(name, {str(key): value for key, value in spec.items() if key != "reader"})
+
+
+def _bind(name: str, options: dict[str, Any]) -> BoundReader:
+    function = READERS.get(name)
+    _check_names(name, function, options)
+    for option, value in options.items():
+        _check_value(name, option, value, _hints(function).get(option))
+    ordered = ((key, _frozen(options[key])) for key in _parameters(function) if key in options)
+    bound = BoundReader(name, tuple(ordered))
+    bound("")  # a reader says here what else is wrong with its options, such as a pattern
+    return bound
+
+
+def _check_names(name: str, function: Any, options: Mapping[str, Any]) -> None:
+    valid = {key: p for key, p in _parameters(function).items() if key not in _GIVEN_PER_DOC}
+    for option in options:
+        if option not in valid:
+            raise ConfigError(
+                f"Reader {name!r} has no option {option!r}.{did_you_mean(option, valid)} "
+                f"Its options: {listing(valid)}."
+            )
+    missing = [k for k, p in valid.items() if p.default is p.empty and k not in options]
+    if missing:
+        raise ConfigError(
+            f"Reader {name!r} needs {listing(map(repr, missing))}. Write it as "
+            f"{{reader: {name}, {', '.join(f'{option}: …' for option in missing)}}}."
+        )
+
+
+def _check_value(name: str, option: str, value: Any, hint: Any) -> None:
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            raise ConfigError(
+                f"Reader {name!r}: {option} cannot be {value!r}."
+                f"{did_you_mean(str(value), get_args(hint))} Valid: {listing(get_args(hint))}."
+            )
+        return
+    kinds = tuple(kind for kind in (get_args(hint) or (hint,)) if isinstance(kind, type))
+    if kinds and (not isinstance(value, kinds) or isinstance(value, bool)):
+        names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+        raise ConfigError(f"Reader {name!r}: {option} must be {names}, not {value!r}.")
+    if value == "" or (option == "phrase" and isinstance(value, str) and not value.strip()):
+        raise ConfigError(f"Reader {name!r}: {option} is empty. Give a text, or leave it out.")
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+@lru_cache(maxsize=256)
+def _parameters(function: Any) -> dict[str, inspect.Parameter]:
+    """A reader's keyword parameters: the parts of the question it takes, and its options."""
+    parameters = inspect.signature(function).parameters
+    return {key: p for key, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+
+
+@lru_cache(maxsize=256)
+def _hints(function: Any) -> dict[str, Any]:
+    return get_type_hints(function)

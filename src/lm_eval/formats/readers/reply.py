@@ -1,24 +1,24 @@
 """From a model's reply to a ``Reading``: thinking masked, prefix joined, readers tried in order.
 
-A format's ``scorer`` (``choice``, ``{reader: after_last, phrase: …}``, a list of these) is bound to its
-options here. What is read is fitted to the kind of answer asked for: a choice, a text, or an order.
+What is read is fitted to the kind of answer asked for: a choice, a text, or an order. Where a reply is
+not its answer (thinking blocks, reasoning channels, what follows the model's turn), ``find_thinking``
+gives the spans to leave out, and ``mask_thinking`` the reply of equal length with these blank, so that
+spans stay valid. Formats and the nugget judge share this rule.
 """
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from typing import Literal, NamedTuple
 
-from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.readers.free_text.shapes import as_choice
-from lm_eval.formats.readers.reading import NO_ANSWER, Reading, Reason
+from lm_eval.formats.readers.reading import NO_ANSWER, BoundReader, Reading, Reason, first_settled
 from lm_eval.formats.readers.sentences import Sentences
-from lm_eval.formats.readers.text import fold
-from lm_eval.formats.readers.thinking import find_thinking, mask_thinking
-from lm_eval.registry import READERS
+from lm_eval.formats.readers.text import blanked, fold, lowered
 
 _REFUSAL_REACH = 600  # a refusal comes first; later on, the words may be about the question
 
@@ -145,132 +145,232 @@ def _as_choice(reading: Reading, labels: Sequence[str], choices: Sequence[str]) 
     return as_choice(reading, labels, choices)
 
 
-_GIVEN_PER_DOC = ("labels", "choices")
+# What is not the answer
 
 
-@dataclass(frozen=True, slots=True)
-class BoundReader:
-    """A reader with its options, or several tried in order. A value: equal specs are equal."""
+Span = tuple[int, int]
 
-    name: str
-    options: tuple[tuple[str, Any], ...] = ()
-    alternatives: tuple[BoundReader, ...] = ()
-
-    def __call__(
-        self, text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = ()
-    ) -> Reading:
-        """The reading of ``text``: an answer, or ``unreadable``, or ``ambiguous``."""
-        if self.alternatives:
-            return first_settled(self.alternatives, text, labels=labels, choices=choices)
-        function = READERS.get(self.name)
-        per_doc = {"labels": labels, "choices": choices}
-        wanted = {key: per_doc[key] for key in _parameters(function) if key in per_doc}
-        reading: Reading = function(text, **wanted, **dict(self.options))
-        return reading
-
-    def as_spec(self) -> str | dict[str, Any] | list[Any]:
-        """The spec as plain YAML data; binding it again gives an equal reader."""
-        if self.alternatives:
-            return [reader.as_spec() for reader in self.alternatives]
-        return {"reader": self.name, **dict(self.options)} if self.options else self.name
-
-
-def first_settled(
-    readers: Sequence[BoundReader], text: str, *, labels: Sequence[str], choices: Sequence[str]
-) -> Reading:
-    """The first answer; a reader that finds evidence for more than one stops the chain."""
-    for reader in readers:
-        reading = reader(text, labels=labels, choices=choices)
-        if reading.is_settled:
-            return reading
-    return NO_ANSWER
+_NAMES = (
+    "think|thinking|thoughts?|reasoning|scratch_?pad|analysis|reflection|chain[_-]of[_-]thought"
+    r"|inner[_-]monologue|cot(?=[>\]▷⟩])"  # cot x is a cotangent
+)
+_TAG = (  # between its brackets; the look-ahead rules out most brackets before the names are tried
+    r"(?i:(?:\s{0,4}(?P<slash>/)\s{0,4}|\s{0,8})(?:[\w.-]{1,20}:)?(?=[acirst])"
+    rf"(?P<name>{_NAMES})(?![\w-]))[^<>\[\]◁▷⟨⟩]{{0,300}}"
+)
+_TURN_END = (
+    r"\|(?:im_end|eot_id|endoftext|end|return|end_of_text|end_of_solution)\|>|end_of_turn>|/s>"
+)
+# A pattern that begins with one plain character is searched many times faster than one with a choice
+# of first characters: everything in angle brackets is one pattern, the other brackets have their own.
+_ANGLE = re.compile(
+    rf"<(?:{_TAG}>|\|(?i:(?P<edge>begin|end)_of_thought)\|>|\|(?P<channel>channel)\|>"
+    rf"|(?P<turn_end>{_TURN_END})|(?P<mark>\|\w{{1,30}}\|>))"
+)
+_OTHER_TAGS = {"[": rf"\[{_TAG}\]", "◁": rf"◁{_TAG}▷", "⟨": rf"⟨{_TAG}⟩"}
+_HEADING = re.compile(
+    r"\[(?i:(?:final[ _-]?)?(?:answer|output|response|result|solution|conclusion|verdict|labels?))\]"
+)
+_LINE_START = re.compile(r"(?:\A|\n)[ \t*_#]{0,8}\Z")
+_CHANNEL = re.compile(r"<\|channel\|>\s{0,4}(\w{1,20})[^<]{0,100}<\|message\|>")
+# Channels as they read where the server leaves special tokens out.
+_BARE_CHANNELS = re.compile(r"\A\s{0,100}analysis(?=[A-Z\s])")
+_BARE_FINAL = "assistantfinal"
 
 
-def bind_reader(spec: Any) -> BoundReader:
-    """The reader a scorer spec describes: a name, a dict with ``reader`` and options, or a list.
+_MAY_THINK = re.compile(
+    r"[<\[◁⟨＜［&]"
+)  # without one of these, there is neither a block nor a mark
 
-    Raises ``UnknownNameError`` for a name that is not registered and ``ConfigError`` for anything
-    else, with what would be valid.
+
+class Thinking(NamedTuple):
+    """The parts of a reply that are not its answer.
+
+    ``spans`` are in order and do not overlap. ``open_at`` is where a block opened that was never
+    closed; None where every block was.
     """
-    if isinstance(spec, BoundReader):
-        return spec
-    if isinstance(spec, str):
-        return _bind(spec, {})
-    if isinstance(spec, Mapping):
-        return _bind_mapping(spec)
-    if isinstance(spec, Sequence) and spec:
-        readers = tuple(bind_reader(item) for item in spec)
-        return readers[0] if len(readers) == 1 else BoundReader("first_of", alternatives=readers)
-    raise ConfigError(
-        f"A reader cannot be made from {spec!r}. Give a name ({listing(sorted(READERS))}), a dict "
-        "such as {reader: after_last, phrase: 'The answer is'}, or a list of these."
-    )
+
+    spans: list[Span]
+    open_at: int | None = None
 
 
-def _bind_mapping(spec: Mapping[Any, Any]) -> BoundReader:
-    name = spec.get("reader")
-    if not isinstance(name, str):
-        raise ConfigError(
-            f"The scorer {dict(spec)!r} does not say which reader to use. "
-            f"Add `reader:` with one of {listing(sorted(READERS))}."
-        )
-    return _bind(name, {str(key): value for key, value in spec.items() if key != "reader"})
+class Masked(NamedTuple):
+    """A reply of unchanged length, blank where the model was thinking."""
+
+    text: str
+    is_unclosed: bool
 
 
-def _bind(name: str, options: dict[str, Any]) -> BoundReader:
-    function = READERS.get(name)
-    _check_names(name, function, options)
-    for option, value in options.items():
-        _check_value(name, option, value, _hints(function).get(option))
-    ordered = ((key, _frozen(options[key])) for key in _parameters(function) if key in options)
-    bound = BoundReader(name, tuple(ordered))
-    bound("")  # a reader says here what else is wrong with its options, such as a pattern
-    return bound
+def mask_thinking(text: str) -> Masked:
+    """``text`` with everything blank that ``find_thinking`` finds."""
+    if not (_MAY_THINK.search(text) or "assistantfinal" in text):
+        return Masked(text, is_unclosed=False)
+    spans, open_at = find_thinking(text)
+    return Masked(blanked(text, spans) if spans else text, is_unclosed=open_at is not None)
 
 
-def _check_names(name: str, function: Any, options: Mapping[str, Any]) -> None:
-    valid = {key: p for key, p in _parameters(function).items() if key not in _GIVEN_PER_DOC}
-    for option in options:
-        if option not in valid:
-            raise ConfigError(
-                f"Reader {name!r} has no option {option!r}.{did_you_mean(option, valid)} "
-                f"Its options: {listing(valid)}."
-            )
-    missing = [k for k, p in valid.items() if p.default is p.empty and k not in options]
-    if missing:
-        raise ConfigError(
-            f"Reader {name!r} needs {listing(map(repr, missing))}. Write it as "
-            f"{{reader: {name}, {', '.join(f'{option}: …' for option in missing)}}}."
-        )
+def find_thinking(text: str) -> Thinking:
+    """The spans of ``text`` that are thinking, marks of a chat template, or behind the model's turn.
+
+    A block is named think, thinking, thought, reasoning, scratchpad, analysis, reflection,
+    chain_of_thought, cot or inner_monologue, in angle, square or triangle brackets. Blocks may nest and
+    repeat, in any case and with attributes. One that is never closed goes to the end; a closing tag
+    that nothing opened ends a block that began with the reply. Of the channels of gpt-oss, only the last
+    final one is the answer. A reply that is a JSON array or object has no thinking: tags in its strings
+    are text. Time is linear in the length of ``text``.
+    """
+    thinking = _find(fold(text))
+    return Thinking([]) if thinking.spans and _is_json(text) else thinking
 
 
-def _check_value(name: str, option: str, value: Any, hint: Any) -> None:
-    if get_origin(hint) is Literal:
-        if value not in get_args(hint):
-            raise ConfigError(
-                f"Reader {name!r}: {option} cannot be {value!r}."
-                f"{did_you_mean(str(value), get_args(hint))} Valid: {listing(get_args(hint))}."
-            )
-        return
-    kinds = tuple(kind for kind in (get_args(hint) or (hint,)) if isinstance(kind, type))
-    if kinds and (not isinstance(value, kinds) or isinstance(value, bool)):
-        names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
-        raise ConfigError(f"Reader {name!r}: {option} must be {names}, not {value!r}.")
-    if value == "" or (option == "phrase" and isinstance(value, str) and not value.strip()):
-        raise ConfigError(f"Reader {name!r}: {option} is empty. Give a text, or leave it out.")
+def _find(text: str) -> Thinking:
+    tags: list[re.Match[str]] = []
+    marks: list[re.Match[str]] = []
+    for mark in _ANGLE.finditer(text) if "<" in text else ():
+        (tags if mark.lastgroup == "name" else marks).append(mark)
+    if marks and any(mark["channel"] and not _is_quoted(text, mark) for mark in marks):
+        return Thinking(_outside_final_channel(text))
+    if _BARE_CHANNELS.match(text) and _BARE_FINAL in text:
+        return Thinking([(0, text.rindex(_BARE_FINAL) + len(_BARE_FINAL))])
+    tags = _tags(text, [*tags, *(mark for mark in marks if mark["edge"])] if marks else tags)
+    blocks, open_at = _blocks(text, tags) if tags else ([], None)
+    return Thinking(_with_turn_ends(text, blocks, marks) if marks else blocks, open_at)
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def _is_json(text: str) -> bool:
+    """True if the whole of ``text`` is one JSON array or object."""
+    stripped = text.strip()
+    if not stripped.startswith(("[", "{")) or not stripped.endswith(("]", "}")):
+        return False
+    try:
+        json.loads(stripped)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
-@lru_cache(maxsize=256)
-def _parameters(function: Any) -> dict[str, inspect.Parameter]:
-    """A reader's keyword parameters: the parts of the question it takes, and its options."""
-    parameters = inspect.signature(function).parameters
-    return {key: p for key, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
+def _is_quoted(text: str, mark: re.Match[str]) -> bool:
+    """True if quotes or backticks enclose exactly ``mark``: the reply is about it."""
+    start, end = mark.span()
+    return start > 0 and text[start - 1] in "\"'`" and text[start - 1] == text[end : end + 1]
 
 
-@lru_cache(maxsize=256)
-def _hints(function: Any) -> dict[str, Any]:
-    return get_type_hints(function)
+# ------------------------------------------------------------------------------------- channels
+
+
+def _outside_final_channel(text: str) -> list[Span]:
+    finals = [mark for mark in _CHANNEL.finditer(text) if mark[1].lower() == "final"]
+    if not finals:
+        return [(0, len(text))]
+    start = finals[-1].end()
+    ends = (mark.start() for mark in _ANGLE.finditer(text, start) if mark["turn_end"])
+    end = next(ends, len(text))
+    return [(0, start), (end, len(text))] if end < len(text) else [(0, start)]
+
+
+# --------------------------------------------------------------------------------------- blocks
+
+
+@cache
+def _other_tag(bracket: str) -> re.Pattern[str]:
+    return re.compile(_OTHER_TAGS[bracket])
+
+
+def _tags(text: str, angled: list[re.Match[str]]) -> list[re.Match[str]]:
+    """The tags of ``text`` in order, and the headings that may end a block in square brackets."""
+    tags = [tag for tag in angled if _is_tag(text, tag)]
+    for bracket in _OTHER_TAGS:
+        if bracket in text:
+            tags += (tag for tag in _other_tag(bracket).finditer(text) if _is_tag(text, tag))
+    if any(text[tag.start()] == "[" for tag in tags):
+        tags += (heading for heading in _HEADING.finditer(text) if _starts_line(text, heading))
+    return sorted(tags, key=re.Match.start)
+
+
+def _blocks(text: str, tags: list[re.Match[str]]) -> tuple[list[Span], int | None]:
+    """Closed blocks in order, an unclosed one to the end, and where that one opened."""
+    blocks: list[Span] = []
+    opened: list[str] = []  # the families of the blocks that are open, innermost last
+    counts: dict[str, int] = {}  # of ``opened``, so that a look-up does not walk the list
+    start = 0
+    for tag in tags:
+        if tag.re is _HEADING:
+            if opened and text[start] == "[":
+                opened, counts = [], {}
+                blocks.append((start, tag.end()))
+            continue
+        is_closing, family = _kind(tag)
+        if not is_closing:
+            start = start if opened else tag.start()
+            opened.append(family)
+            counts[family] = counts.get(family, 0) + 1
+        elif not opened:
+            blocks = [(0, tag.end())]
+        elif counts.get(family):
+            _close(family, opened, counts)
+            blocks += [] if opened else [(start, tag.end())]
+    if not opened:
+        return blocks, None
+    return [*blocks, (start, len(text))], start
+
+
+def _close(family: str, opened: list[str], counts: dict[str, int]) -> None:
+    """Close the innermost block of ``family`` and all that opened inside it."""
+    closed = ""
+    while closed != family:
+        closed = opened.pop()
+        counts[closed] -= 1
+
+
+def _kind(tag: re.Match[str]) -> tuple[bool, str]:
+    """Whether a tag closes a block, and of which family: ``</thinking>`` closes ``<think>``."""
+    if tag.lastgroup == "edge":
+        return tag["edge"].lower() == "end", "thoug"
+    return bool(tag["slash"]), lowered(tag["name"])[:5]
+
+
+def _is_tag(text: str, tag: re.Match[str]) -> bool:
+    """False for a tag in quotes, ``<think/>``, ``[analysis of …]`` and the link ``[analysis](…)``."""
+    start, end = tag.span()
+    if _is_quoted(text, tag):
+        return False
+    opening, last = text[start], text[end - 2]
+    if opening == "<":
+        return last != "/"
+    return last.isalpha() and " " not in tag[0] and (opening != "[" or text[end : end + 1] != "(")
+
+
+def _starts_line(text: str, heading: re.Match[str]) -> bool:
+    """True for ``[answer]`` on a line of its own; ``The answer is [answer]`` repeats the instruction.
+
+    Models that write ``[reasoning]`` as a heading do not close it: the next heading does.
+    """
+    return _LINE_START.search(text, max(0, heading.start() - 9), heading.start()) is not None
+
+
+# ---------------------------------------------------------------------------------------- turns
+
+
+def _with_turn_ends(text: str, blocks: list[Span], marks: list[re.Match[str]]) -> list[Span]:
+    """``blocks``, the marks of a chat template, and all that follows the end of the model's turn."""
+    seen = blocks[-1][1] if blocks else 0
+    spans = list(blocks)
+    has_text = bool(blocks) and bool(text[: blocks[0][0]].strip())
+    behind_start = len(text) - len(text.lstrip()) + 1  # an <s> that begins a reply strikes nothing
+    behind_mark = seen
+    for mark in (mark for mark in marks if mark.start() >= seen):
+        since = max(behind_mark, behind_start)
+        behind_mark = mark.end()
+        if _is_quoted(text, mark) or _strikes_through(text, since, mark):
+            continue
+        has_text = has_text or bool(text[seen : mark.start()].strip())
+        if has_text and mark["turn_end"]:
+            return [*spans, (mark.start(), len(text))]
+        spans.append(mark.span())
+        seen = mark.end()
+    return spans
+
+
+def _strikes_through(text: str, since: int, mark: re.Match[str]) -> bool:
+    """True for the ``</s>`` of ``not <s>London</s>``, if its ``<s>`` comes after ``since``."""
+    return mark[0] == "</s>" and text.find("<s>", since, mark.start()) >= 0

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from lm_eval.errors import ConfigError, did_you_mean, few_names
-from lm_eval.formats.readers.thinking import find_thinking
+from lm_eval.formats.readers.reply import find_thinking
 from lm_eval.registry import CHECKS
 from lm_eval.stats.estimates import Estimate, mean_and_ratio_estimate, mean_estimate, ratio_estimate
 
