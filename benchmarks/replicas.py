@@ -1,27 +1,29 @@
 """What Ray costs, and what it gives: the same requests with and without it, as ratios of one run.
 
-    python benchmarks/replicas.py [--requests 2000] [--rounds 3]
+    python benchmarks/replicas.py [--requests 2000]
 
 Printed are
 
     one replica    requests per second through one replica of ``gguf``, relative to the model in this
                    process, over the same scored requests (bound: at least 0.9)
-    driver         CPU milliseconds of the driver per request, with a backend that answers at once
-                   (bound: at most 0.3), and with one that takes 20 ms, whose answers arrive one by one:
-                   the more there are to take, the more come at a time
+    driver         CPU milliseconds of the driver per request, all its threads together, with a backend
+                   that answers at once, and with one that takes 20 ms, whose answers arrive one by one
+                   (bound for both: at most 0.3)
     two replicas   requests per second of two replicas of a backend that takes 20 ms for each, relative
                    to the backend alone (bound: at least 1.9)
-    memory         what the driver grows by from 20,000 to 100,000 requests, in MB (bound: at most 8)
+    memory         what the driver's peak grows by from 2,000 requests to 20,000, and from those to
+                   100,000, in MB (bound: at most 8)
 
-Each pair is measured in turns, and of several the median ratio counts: a busy machine slows both.
-The cluster is started on this machine before the clock; models are loaded before it too.
+Each pair is measured in turns of a few requests, and who begins changes, so that a busy machine slows
+both. The cluster is started on this machine before the clock; models are loaded before it too. Ray runs
+the processes of its workers at a low priority; here they have that of the driver.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
-import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -34,6 +36,7 @@ from lm_eval.registry import MODELS
 from lm_eval.requests import LoglikelihoodRequest, Request
 
 LATENCY_S = 0.02
+DOCS_AT_A_TURN = 100
 
 
 class WaitingLM(DummyLM):
@@ -45,9 +48,13 @@ class WaitingLM(DummyLM):
             yield answer
 
 
-def scored(docs: int, choices: int = 4) -> Iterator[Request]:
+def scored(docs: int) -> Iterator[Request]:
+    return scored_docs(range(docs))
+
+
+def scored_docs(docs: Iterable[int], choices: int = 4) -> Iterator[Request]:
     """Questions with a few lines of text, each with its choices."""
-    for doc in range(docs):
+    for doc in docs:
         text = f"Question {doc}: which of {doc + 3}, {doc * 7 % 91} and {doc % 13} is the largest?"
         context = Prompt((f"{text}\nA. one\nB. two\nC. three\nD. four\nAnswer:",))
         for choice in range(choices):
@@ -71,12 +78,18 @@ def ray_model(backend: str, replicas: int, **arguments: Any) -> LM:
     return model
 
 
-def ratio(alone: LM, replicas: LM, requests: Callable[[], Iterable[Request]], rounds: int) -> float:
-    """How much faster the replicas are: the median of several turns."""
-    for model in (alone, replicas):
+def ratio(alone: LM, replicas: LM, count: int) -> float:
+    """How much faster the replicas are over this many requests, asked in turns."""
+    spent = {alone: 0.0, replicas: 0.0}
+    for model in spent:
         seconds(model, lambda: scored(8))  # warm
-    pairs = [(seconds(alone, requests), seconds(replicas, requests)) for _ in range(rounds)]
-    return statistics.median(one / other for one, other in pairs)
+    order = list(spent)
+    for start in range(0, count // 4, DOCS_AT_A_TURN):
+        docs = range(start, min(start + DOCS_AT_A_TURN, count // 4))
+        for model in order:
+            spent[model] += seconds(model, lambda docs=docs: scored_docs(docs))
+        order.reverse()
+    return spent[alone] / spent[replicas]
 
 
 def driver_cpu_ms(model: LM, count: int) -> float:
@@ -85,11 +98,13 @@ def driver_cpu_ms(model: LM, count: int) -> float:
     return 1000 * (time.process_time() - start) / count
 
 
-def growth_mb(model: LM) -> float:
-    seconds(model, lambda: scored(5_000))
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    seconds(model, lambda: scored(25_000))
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+def peaks_mb(model: LM, counts: Iterable[int]) -> list[float]:
+    """The driver's peak of memory after this many requests, for each of several numbers."""
+    peaks = []
+    for count in counts:
+        seconds(model, lambda count=count: scored(count // 4))
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    return peaks
 
 
 def show(
@@ -105,22 +120,25 @@ def show(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--requests", type=int, default=2000, help="scored by gguf")
-    parser.add_argument("--rounds", type=int, default=3, help="turns of each pair")
     args = parser.parse_args()
+    os.environ.setdefault("RAY_worker_niceness", "0")
     MODELS.register("waiting", WaitingLM)
     model = ray_model("dummy", 1)
     seconds(model, lambda: scored(8))
     show("driver, per request", driver_cpu_ms(model, 8000), "CPU ms", 0.3)
-    show("driver's growth, 20,000 to 100,000", growth_mb(model), "MB", 8)
+    few, more, most = peaks_mb(model, (2_000, 20_000, 100_000))
+    show("driver's memory after 2,000 requests", few, "MB")
+    show("  growth to 20,000", more - few, "MB", 8)
+    show("  growth to 100,000", most - more, "MB", 8)
     model.close()
     model = ray_model("waiting", 2)
     seconds(model, lambda: scored(8))
-    show("  per request that arrives alone", driver_cpu_ms(model, 200), "CPU ms")
-    two = ratio(WaitingLM(), model, lambda: scored(100), args.rounds)
-    show("two replicas of a 20 ms backend, 400 requests", two, "×", 1.9, at_least=True)
+    show("  per request that arrives alone", driver_cpu_ms(model, 400), "CPU ms", 0.3)
+    two = ratio(WaitingLM(), model, 800)
+    show("two replicas of a 20 ms backend, 800 requests", two, "×", 1.9, at_least=True)
     model.close()
     model, direct = ray_model("gguf", 1), load_model("gguf", {})
-    one = ratio(direct, model, lambda: scored(args.requests // 4), args.rounds)
+    one = ratio(direct, model, args.requests)
     show(f"one replica of gguf, {args.requests:,} requests", one, "×", 0.9, at_least=True)
     model.close()
     direct.close()

@@ -139,6 +139,35 @@ def test_a_driver_that_is_killed_goes_on_with_or_without_ray(
     assert runs.written() == direct
 
 
+def test_lines_that_break_are_replicas_that_are_lost(runs: Runs) -> None:
+    log = runs.place.folder / "log"
+    runs.environment = {**runs.environment, "CUT_AT": "7"}
+    done = runs("ray", "t.yaml@cloze", **dummies(log, pause_s=0.05))
+    assert done.returncode == 0, done.stderr
+    assert "died (its connection broke)" in done.stderr
+    assert read_after_kept(log) == []
+    assert runs.written() == without_ray(runs, "t.yaml@cloze")
+
+
+@pytest.mark.parametrize("victim", ["", "replica"])
+def test_behind_a_firewall_exchanges_are_calls_of_ray(runs: Runs, victim: str) -> None:
+    log = runs.place.folder / "log"
+    runs.environment = {**runs.environment, "FIREWALL": "1"}
+    done = runs("ray", "t.yaml@cloze", **dummies(log, dies=victim, at=5))
+    assert done.returncode == 0, done.stderr
+    assert ("unanswered requests are asked again" in done.stderr) == bool(victim)
+    assert read_after_kept(log) == []
+    assert runs.written() == without_ray(runs, "t.yaml@cloze")
+
+
+def without_ray(runs: Runs, *tasks: str) -> dict[str, Any]:
+    """What the dummy writes by itself, with nothing to resume."""
+    alone = Runs(workplace(runs.place.folder / "alone"), runs.environment)
+    done = alone("dummy", *tasks)
+    assert done.returncode == 0, done.stderr
+    return alone.written()
+
+
 def resumed(said: str) -> int:
     match = re.search(rf"resuming: (\d+) of {TOTAL} answered", said)
     return int(match[1]) if match else 0
@@ -187,8 +216,9 @@ def test_a_wrong_token(runs: Runs) -> None:
     runs.environment = {**runs.environment, "RAY_AUTH_TOKEN": "f" * 32, **FEW_TRIES}
     done = runs("ray", "t.yaml@mcqa", backend="dummy")
     assert done.returncode == 1
-    assert "did not let this process in: its token is missing or another" in done.stderr
+    assert "did not let this process in: its token is missing or wrong" in done.stderr
     assert "RAY_AUTH_TOKEN" in done.stderr
+    assert "RAY_AUTH_MODE must be `token`" in done.stderr  # advice, not a secret to hide
     assert "Traceback" not in done.stderr
 
 

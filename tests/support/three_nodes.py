@@ -26,6 +26,7 @@ def three_nodes() -> Iterator[dict[str, str]]:
         "RAY_AUTH_MODE": "token",
         "RAY_AUTH_TOKEN": TOKEN,
         "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_worker_niceness": "0",  # else replicas starve on a busy machine
         "PYTHONPATH": os.pathsep.join([str(SOURCE), str(ROOT)]),
     }
     with subprocess.Popen(

@@ -1,8 +1,9 @@
 """What runs in the cluster: one model in a process of its own, fed with requests while it answers.
 
-A call of ``exchange`` brings requests and takes the answers that are ready. The model reads requests
-from a queue, as one stream that goes on for as long as there are any: it is never drained between two
-deliveries, and groups, batches and shared beginnings are those of a run without Ray.
+An exchange brings requests and takes the answers that are ready, over a line of the driver's own or as
+a call of Ray. The model reads requests from a queue, as one stream that goes on for as long as there are
+any: it is never drained between two deliveries, and groups, batches and shared beginnings are those of a
+run without Ray.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -27,6 +28,7 @@ from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.base import LM, Capabilities
 from lm_eval.models.loading import load_model
 from lm_eval.models.overrides import overridden, redefinition
+from lm_eval.models.ray.line import Door
 from lm_eval.registry import MODELS
 from lm_eval.requests import Answered, Request
 
@@ -34,7 +36,7 @@ Numbered = tuple[int, Request]
 """A request with its number in the driver's stream."""
 
 THREADS = 4
-"""Calls that a replica takes at a time: an exchange that waits, one that follows it, and questions."""
+"""Calls that a replica takes at a time: the line, or an exchange and one that follows it; questions."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class ReplicaFacts:
 class Delivery:
     """What one exchange brings back."""
 
+    turn: int
+    """The driver's number of the stream."""
     answers: list[tuple[int, Answered]]
     unread: int
     """Requests that the model has not read yet."""
@@ -83,18 +87,22 @@ class Replica:
         self._model: LM | None = None
         self._changed = threading.Condition()
         self._stream: _Stream | None = None
+        self._door: Door | None = None
         # Engines may be bound to the thread that made them: one thread does all of a model's work.
         self._thread = ThreadPoolExecutor(1, "model")
 
     def where(self) -> dict[str, Any]:
-        """Where this process is, and which release it runs."""
+        """Where this process is, which release it runs, and where it waits for the driver's line."""
         import ray
 
         context = ray.get_runtime_context()
         address = ray.util.get_node_ip_address()
+        with suppress(OSError):  # an address that is the node's for others only
+            self._door = Door(address)
         return {
             "node": context.get_node_id(),
             "address": address,
+            "port": None if self._door is None else self._door.port,
             "pid": os.getpid(),
             "version": __version__,
         }
@@ -127,19 +135,30 @@ class Replica:
 
     # -- requests and answers ----------------------------------------------------------------
 
-    def exchange(self, requests: bytes | None, is_last: bool) -> bytes:
+    def serve(self, secret: bytes) -> None:
+        """Exchange over the driver's line, for as long as the driver is there."""
+        assert self._door is not None
+        with closing(self._door.admit(secret)) as line:
+            for frame in line.frames():
+                line.send(self.exchange(*pickle.loads(frame)))
+
+    def exchange(self, requests: bytes | None, is_last: bool, turn: int) -> bytes:
         """Take requests, and give the answers that are ready, waiting for something to report.
 
-        The first requests begin a stream; ``is_last`` ends it behind those that came with it.
+        The first requests of a turn begin a stream, and leave that of an earlier turn at that;
+        ``is_last`` ends it behind those that came with it.
         """
         with self._changed:
+            if self._stream is not None and self._stream.turn != turn:
+                self._stream.abandon()
+                self._stream = None
             stream = self._stream
             if stream is None:
-                stream = self._stream = _Stream(self._changed)
+                stream = self._stream = _Stream(self._changed, turn)
                 self._thread.submit(self._answer, stream)
             stream.deliver(pickle.loads(requests) if requests else (), is_last=is_last)
             delivery = stream.wait()
-            if delivery.is_done:
+            if delivery.is_done and self._stream is stream:
                 self._stream = None
         assert self._model is not None
         delivery.usage = {task: usage.counts() for task, usage in self._model.usage.items()}
@@ -171,7 +190,8 @@ class Replica:
 class _Stream:
     """One stream of requests through the model, which reads it in its own thread."""
 
-    def __init__(self, changed: threading.Condition) -> None:
+    def __init__(self, changed: threading.Condition, turn: int) -> None:
+        self.turn = turn
         self._changed = changed
         self._waiting: deque[Numbered] = deque()
         self._read: dict[int, Numbered] = {}
@@ -250,7 +270,7 @@ class _Stream:
         answers, self._answers = self._answers, []
         texts, self._texts = self._texts, []
         return Delivery(
-            *(answers, len(self._waiting), self._is_hungry, self._is_done, texts),
+            *(self.turn, answers, len(self._waiting), self._is_hungry, self._is_done, texts),
             error=self._error,
         )
 

@@ -17,8 +17,9 @@ INSTALL = "pip install 'lm-eval-formats[ray]'"
 KNOCK_S = 5.0
 """How long the head node has to accept a connection."""
 _TOKEN_ADVICE = (
-    "Ray lets in only who has the cluster's token: put the same one into RAY_AUTH_TOKEN, or into "
-    "~/.ray/auth_token, here and where `ray start` runs, with RAY_AUTH_MODE=token in both places."
+    "Ray lets in only processes that have the cluster's token. Copy it from the head node "
+    "(~/.ray/auth_token there) into ~/.ray/auth_token here, or set the variable RAY_AUTH_TOKEN to it; "
+    "the variable RAY_AUTH_MODE must be `token` here and where `ray start` runs."
 )
 
 
@@ -96,8 +97,9 @@ def _imported() -> Any:
         import ray
     except ModuleNotFoundError as error:
         raise MissingExtraError(
-            "Model 'ray' needs Ray, which is not installed. Without it, leave --model ray out: one "
-            "process answers, and several servers can share the work (docs/api-models.md).",
+            "Model 'ray' needs Ray, which is not installed. Without Ray, run the backend itself, as in "
+            "--model hf instead of --model ray --model_args backend=hf: one process answers. Several "
+            "servers can share the work without it too (docs/api-models.md).",
             install=INSTALL,
         ) from error
     return ray
@@ -137,9 +139,10 @@ def _not_connected(address: str | None, error: Exception, said: str) -> ModelErr
     """One message for what Ray raised and what its threads said about it."""
     text = str(error).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    where = f"at {address}" if address not in (None, "auto", "local") else "on this machine"
     if "ersion mismatch" in text:
         return ModelError(
-            f"The Ray cluster at {address or 'this machine'} runs another release of Ray or Python "
+            f"The Ray cluster {where} runs another release of Ray or Python "
             f"than this process: {' '.join(lines)} Install the same `ray=={_version()}` and Python "
             "on both sides."
         )
@@ -148,10 +151,9 @@ def _not_connected(address: str | None, error: Exception, said: str) -> ModelErr
             "address=auto, but no Ray cluster runs on this machine. Start one with `ray start --head`, "
             "give address=HOST:PORT, or leave address out to start one for this run alone."
         )
-    where = f"at {address}" if address else "of this machine"
     if "uthenticat" in text + said or "InvalidAuthToken" in said:
         return ModelError(
-            f"The Ray cluster {where} did not let this process in: its token is missing or another. "
+            f"The Ray cluster {where} did not let this process in: its token is missing or wrong. "
             f"{_TOKEN_ADVICE}"
         )
     if isinstance(error, ConnectionError):

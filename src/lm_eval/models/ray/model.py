@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from lm_eval.errors import ModelError, RequestError, UsageError, listing
+from lm_eval.errors import ModelError, RequestError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM, Capabilities, StreamingLM
@@ -119,7 +119,17 @@ class RayLM(StreamingLM):
                 f"arguments of the backend that are called {listing(RAY_ARGUMENTS)} need it."
             )
         backend, arguments = behind_ray(model_args)
-        cls._inner_class(backend).check_args(arguments, name=backend)
+        try:
+            cls._inner_class(backend).check_args(arguments, name=backend)
+        except UsageError as error:
+            for argument in arguments:
+                hint = did_you_mean(argument, RAY_ARGUMENTS)
+                if hint and f"no argument {argument!r}" in str(error):
+                    raise UsageError(
+                        f"Neither Ray nor model {backend!r} has an argument {argument!r}.{hint} Ray's "
+                        f"own: {listing(RAY_ARGUMENTS)}."
+                    ) from None
+            raise
 
     @classmethod
     def check_values(cls, model_args: Mapping[str, Any]) -> None:

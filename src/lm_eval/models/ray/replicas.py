@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import secrets
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +18,15 @@ from lm_eval.errors import LmEvalError, LmEvalWarning, ModelError
 from lm_eval.models.base import LM
 from lm_eval.models.ray.actor import THREADS, Delivery, Numbered, Replica, ReplicaFacts, packed
 from lm_eval.models.ray.cluster import Cluster
+from lm_eval.models.ray.line import SECRET_BYTES, Line, readable
 from lm_eval.requests import Request
 from lm_eval.requests.values import Usage
 
 MOST_FAILED_LOADS = 3
 """Loads in a row that may end a replica's process before it is given up."""
 _LOOK_UP_S = 1.0
+_LOADING_S = 0.05
+"""As ``_LOOK_UP_S`` while replicas answer over their lines and others are being placed or loaded."""
 _UNKNOWN = "unknown:"
 
 State = Literal["placing", "loading", "idle", "working", "given up"]
@@ -49,7 +53,17 @@ class Handle:
     actor: Any = None
     state: State = "placing"
     pending: Any = None
+    """The call of Ray that is waited for."""
     address: str = "a node not known yet"
+    port: int | None = None
+    line: Line | None = None
+    """What exchanges go over; None: they are calls of Ray."""
+    life: Any = None
+    """The call of Ray that ends with the line, or with the process."""
+    is_awaited: bool = False
+    """Whether an exchange is under way on the line."""
+    turn: int = 0
+    """The number of the stream that is under way, or of the next."""
     sent: dict[int, Request] = field(default_factory=dict)
     """Requests without an answer yet, by number, in the order in which they went out."""
     is_ending: bool = False
@@ -85,6 +99,10 @@ class ReplicaPool:
         self._past_usage: dict[str, Usage] = {}
         self._reasons: list[str] = []
         self._alone_since = time.monotonic()
+        self._secret = secrets.token_bytes(SECRET_BYTES)
+        # A line is not encrypted: where Ray's own connections are, there is none.
+        self._has_lines = os.environ.get("RAY_USE_TLS", "0").lower() not in ("1", "true")
+        self._look_up_at = 0.0
         self._class = self._ray.remote(Replica)
 
     # -- life --------------------------------------------------------------------------------
@@ -119,19 +137,57 @@ class ReplicaPool:
         if handle.actor is not None:
             with suppress(Exception):  # it may be gone already
                 self._ray.kill(handle.actor)
-        handle.actor = handle.pending = None
+        self._hang_up(handle)
+        handle.actor = handle.pending = handle.life = None
+
+    @staticmethod
+    def _hang_up(handle: Handle) -> None:
+        if handle.line is not None:
+            handle.line.close()
+        handle.line, handle.is_awaited = None, False
 
     # -- what happens ------------------------------------------------------------------------
 
     def events(self) -> Iterator[tuple[Handle, Delivery | Lost]]:
         """What comes next, if it concerns requests; replicas are placed and loaded on the way."""
-        waiting = {handle.pending: handle for handle in self.handles if handle.pending is not None}
-        if not waiting:
+        calls = {handle.pending: handle for handle in self.handles if handle.pending is not None}
+        lines = {
+            handle.line: handle for handle in self.handles if handle.is_awaited and handle.line
+        }
+        if not calls and not lines:
             raise self._none_left()
-        ready, _ = self._ray.wait(list(waiting), num_returns=1, timeout=_LOOK_UP_S)
         self._check_patience()
+        if lines:
+            left = self._look_up_at - time.monotonic()
+            for line in readable(lines, max(0.0, left)):
+                yield from self._heard(lines[line], line)
+            if left > 0:
+                return
+            self._look_up_at = time.monotonic() + (_LOADING_S if calls else _LOOK_UP_S)
+            calls |= {handle.life: handle for handle in self.handles if handle.is_awaited}
+        yield from self._called(calls, 0 if lines else _LOOK_UP_S)
+
+    def _heard(self, handle: Handle, line: Line) -> Iterator[tuple[Handle, Delivery | Lost]]:
+        """What arrived on a line. Where the line ended, Ray knows why."""
+        try:
+            frames = line.receive()
+        except OSError:
+            self._hang_up(handle)
+            handle.pending = handle.life
+            return
+        for frame in frames:
+            delivery = pickle.loads(frame)
+            if delivery.turn == handle.turn:  # else of a stream that was abandoned
+                handle.is_awaited = False
+                yield handle, self._delivered(handle, delivery)
+
+    def _called(
+        self, calls: Mapping[Any, Handle], wait_s: float
+    ) -> Iterator[tuple[Handle, Delivery | Lost]]:
+        """What came of calls of Ray."""
+        ready, _ = self._ray.wait(list(calls), num_returns=1, timeout=wait_s)
         for reference in ready:
-            handle = waiting[reference]
+            handle = calls[reference]
             handle.pending = None
             delivery = self._received(handle, reference)
             if delivery is not None:
@@ -153,12 +209,17 @@ class ReplicaPool:
         if handle.state == "loading":
             self._loaded(handle, pickle.loads(value))
             return None
-        delivery: Delivery = pickle.loads(value)
+        if value is None:  # from ``serve``
+            return self._died(handle, ConnectionError("its connection broke"))
+        return self._delivered(handle, pickle.loads(value))
+
+    @staticmethod
+    def _delivered(handle: Handle, delivery: Delivery) -> Delivery:
         handle.usage = delivery.usage
         return delivery
 
     def _placed(self, handle: Handle, where: Mapping[str, Any]) -> None:
-        handle.address = where["address"]
+        handle.address, handle.port = where["address"], where.get("port")
         if where["version"] != __version__:
             raise ModelError(
                 f"Node {handle.address} has lm-eval-formats {where['version']}, and this process "
@@ -179,6 +240,18 @@ class ReplicaPool:
                 "under the same path on every node."
             )
         handle.state, handle.failed_loads = "idle", 0
+        self._call_up(handle)
+
+    def _call_up(self, handle: Handle) -> None:
+        """Open a line to a replica. Where a firewall is between, exchanges are calls of Ray."""
+        if handle.port is None or not self._has_lines:
+            return
+        life = handle.actor.serve.remote(self._secret)
+        try:
+            handle.line = Line.to(handle.address, handle.port, self._secret)
+            handle.life = life
+        except OSError:
+            self._has_lines = False
 
     def _died(self, handle: Handle, error: Exception) -> Lost | None:
         """Make a lost replica anew. What it had not answered is the caller's to ask again."""
@@ -251,11 +324,20 @@ class ReplicaPool:
         handle.is_ending = handle.is_ending or is_last
         load = packed(list(requests)) if requests else None
         handle.state = "working"
-        handle.pending = handle.actor.exchange.remote(load, is_last)
+        if handle.line is None:
+            handle.pending = handle.actor.exchange.remote(load, is_last, handle.turn)
+            return
+        try:
+            handle.line.send(pickle.dumps((load, is_last, handle.turn)))
+            handle.is_awaited = True
+        except OSError:
+            self._hang_up(handle)
+            handle.pending = handle.life
 
     def release(self, handle: Handle) -> None:
         """The replica's stream has ended."""
         handle.state, handle.is_ending, handle.is_alone = "idle", False, False
+        handle.turn += 1
 
     def abandon(self) -> None:
         """Leave all streams that are under way at that."""
@@ -263,7 +345,7 @@ class ReplicaPool:
             if handle.state == "working":
                 with suppress(Exception):
                     handle.actor.abandon.remote()
-                handle.pending = None
+                handle.pending, handle.is_awaited = None, False
                 handle.sent.clear()
                 self.release(handle)
 

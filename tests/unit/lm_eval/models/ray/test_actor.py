@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import MappingProxyType
 from typing import Any
 
@@ -14,6 +15,7 @@ from lm_eval.formats.assemble import Chat, Message, Prompt
 from lm_eval.models.base import Capabilities, StreamingLM
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.ray.actor import Delivery, Replica, packed
+from lm_eval.models.ray.line import Door, Line
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request
 
 
@@ -55,8 +57,11 @@ def replica(request: pytest.FixtureRequest, own_registries: None) -> Replica:
     return made
 
 
-def exchange(replica: Replica, more: list[tuple[int, Request]], last: bool = False) -> Delivery:
-    delivery: Delivery = pickle.loads(replica.exchange(packed(more) if more else None, last))
+def exchange(
+    replica: Replica, more: list[tuple[int, Request]], last: bool = False, turn: int = 0
+) -> Delivery:
+    delivery: Delivery = pickle.loads(replica.exchange(packed(more) if more else None, last, turn))
+    assert delivery.turn == turn
     return delivery
 
 
@@ -82,6 +87,40 @@ def test_a_stream_that_is_abandoned_gives_way_to_the_next(replica: Replica) -> N
     delivery = exchange(replica, requests(1, start=40), last=True)
     answers = delivery.answers or exchange(replica, []).answers
     assert [number for number, _ in answers] == [40]
+
+
+@pytest.mark.parametrize("replica", [GreedyLM], indirect=True)
+def test_a_turn_that_nobody_ended_gives_way_to_the_next(replica: Replica) -> None:
+    assert exchange(replica, requests(3), turn=0).is_hungry
+    delivery = exchange(replica, requests(2, start=40), last=True, turn=1)
+    answers = list(delivery.answers)
+    while not delivery.is_done:
+        delivery = exchange(replica, [], turn=1)
+        answers += delivery.answers
+    assert [number for number, _ in answers] == [41, 40]
+
+
+@pytest.mark.parametrize("replica", [GreedyLM], indirect=True)
+def test_exchanges_go_over_a_line_as_they_do_as_calls(replica: Replica) -> None:
+    replica._door = Door("127.0.0.1")
+    with ThreadPoolExecutor(1) as thread:
+        life = thread.submit(replica.serve, b"secret")
+        line = Line.to("127.0.0.1", replica._door.port, b"secret")
+        answers: list[Any] = []
+        load: bytes | None = packed(requests(3))
+        is_done = False
+        while not is_done:
+            line.send(pickle.dumps((load, True, 5)))
+            frames: list[bytes] = []
+            while not frames:
+                frames = line.receive()
+            [delivery] = map(pickle.loads, frames)
+            assert delivery.turn == 5
+            answers += delivery.answers
+            load, is_done = None, delivery.is_done
+        line.close()
+        assert life.result(10) is None  # a driver that is gone ends it
+    assert [number for number, _ in answers] == [2, 1, 0]
 
 
 @pytest.mark.parametrize("replica", [SilentLM], indirect=True)

@@ -56,7 +56,7 @@ def test_an_address_of_another_kind(address: str, words: str) -> None:
         (
             ConnectionError("Failed to connect to Ray cluster at h:1"),
             "gcs_client.cc:210: Unauthenticated: RPC error: InvalidAuthToken: …",
-            "its token is missing or another",
+            "its token is missing or wrong",
         ),
         (
             ConnectionError("Failed to connect to Ray cluster at h:1"),

@@ -30,6 +30,10 @@ def test_what_is_not_ray_s_is_the_backend_s() -> None:
             {"backend": "dummy", "sed": 1},
             "Model 'dummy' has no argument 'sed'. Did you mean 'seed'?",
         ),
+        (
+            {"backend": "dummy", "num_gpu": 1},
+            "Neither Ray nor model 'dummy' has an argument 'num_gpu'. Did you mean 'num_gpus'?",
+        ),
         ({"backend": "hf"}, "Model 'hf' needs pretrained."),
         ({"backend": "dummy", "replicas": 0}, "replicas must be a whole number above 0, not 0"),
         ({"backend": "dummy", "num_gpus": "one"}, "num_gpus is a number from 0 up"),
