@@ -220,8 +220,9 @@ class _Asking:
                 for doc in one.asked():
                     keys.add(map(self._kept.keys.of, doc.requests))
             flags.append(keys.lacking(self._kept.store.known))
-            self._progress.found(keys.count(flags[-1]))
-            self._pace.found(one.task.name, keys.count(flags[-1]))
+            found = keys.count(flags[-1])
+            self._progress.found(found)
+            self._pace.found(one.task.name, found)
         return flags
 
     def _docs(self, number: int, *, is_kept: bool) -> Iterator[tuple[int, DocRequests]]:

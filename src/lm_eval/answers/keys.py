@@ -12,6 +12,7 @@ import zlib
 from array import array
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from json.encoder import encode_basestring_ascii as quoted
 from typing import Any
 
@@ -28,7 +29,8 @@ from lm_eval.requests import (
 
 KEY_BYTES = 16
 _NO_KEY = bytes(KEY_BYTES)
-_DOCS_AT_ONCE = 1024
+_LOGLIKELIHOOD, _GENERATE = LoglikelihoodRequest.kind.encode(), GenerateRequest.kind.encode()
+_DOCS_AT_ONCE = 65_536
 
 SPEED_ONLY_ARGUMENTS = frozenset(
     (
@@ -58,21 +60,22 @@ class RequestKeys:
 
     def of(self, request: Request) -> bytes | None:
         """The key; None where the request holds something that has no stable form."""
-        kind = request.kind.encode()
         if isinstance(request, RollingRequest):
-            digest, parts = self._start.copy(), [kind, _bytes(request.text)]
+            digest, asked = self._start.copy(), _framed(request.kind.encode(), _bytes(request.text))
         else:
-            digest, parts = self._after_context(request.context), [kind, self._asked(request)]
+            digest, asked = self._after_context(request.context), self._asked(request)
             if isinstance(request, GenerateRequest) and request.grammar is not None:
-                parts += [b"grammar", canonical(request.grammar.as_data()).encode()]
+                asked += _framed(b"grammar", canonical(request.grammar.as_data()).encode())
             if request.media is not None:
                 shown = _media_bytes(request.media)
                 if shown is None:
                     return None
-                parts.append(shown)
-        repeat = request.index % max(request.repeats, 1)
-        place = (request.task, request.doc_id, request.index) if self._by_place else ()
-        _add(digest, *parts, repr((repeat, *place)).encode("utf-8", "backslashreplace"))
+                asked += _framed(shown)
+        index = request.index
+        repeat = index % request.repeats if request.repeats > 1 else 0
+        place = (repeat, request.task, request.doc_id, index) if self._by_place else (repeat,)
+        asker = repr(place).encode("utf-8", "backslashreplace")
+        digest.update(asked + len(asker).to_bytes(8, "big") + asker)
         return digest.digest()
 
     def of_docs(self) -> DocKeys:
@@ -81,18 +84,19 @@ class RequestKeys:
 
     def _asked(self, request: LoglikelihoodRequest | GenerateRequest) -> bytes:
         if isinstance(request, LoglikelihoodRequest):
-            return _bytes(request.continuation)
+            return _framed(_LOGLIKELIHOOD, _bytes(request.continuation))
         if request.gen_kwargs is not self._kwargs[0]:  # all requests of a task share theirs
-            self._kwargs = (request.gen_kwargs, canonical(request.gen_kwargs).encode())
+            asked = _framed(_GENERATE, canonical(request.gen_kwargs).encode())
+            self._kwargs = (request.gen_kwargs, asked)
         return self._kwargs[1]
 
     def _after_context(self, context: Context) -> blake2b:
         if context is not self._context[0]:
             digest = self._start.copy()
             if isinstance(context, Prompt):
-                _add(digest, b"text", _bytes(str(context)))
+                digest.update(_framed(b"text", _bytes(str(context))))
             else:
-                _add(digest, b"chat", _chat_bytes(context))
+                digest.update(_framed(b"chat", _chat_bytes(context)))
             self._context = (context, digest)
         return self._context[1].copy()
 
@@ -123,9 +127,15 @@ class DocKeys:
         """For each doc 1 where a request of it is not known, and 0 where all are."""
         flags = bytearray()
         for start in range(0, len(self), _DOCS_AT_ONCE):
-            docs = [self.of(place) for place in range(start, min(start + _DOCS_AT_ONCE, len(self)))]
-            there = known([key for keys in docs for key in keys if key is not None])
-            flags += bytes(not all(key in there for key in keys) for keys in docs)
+            ends = self._ends[start : start + _DOCS_AT_ONCE + 1]
+            some = bytes(self._keys[ends[0] : ends[-1]])
+            keys = [some[at : at + KEY_BYTES] for at in range(0, len(some), KEY_BYTES)]
+            there = known(keys)
+            lacks = bytes(
+                [key not in there for key in keys]
+            )  # a request without a key is not there
+            places = [(end - ends[0]) // KEY_BYTES for end in ends]
+            flags += bytes([1 in lacks[at:end] for at, end in pairwise(places)])
         return flags
 
     def count(self, flags: bytes | bytearray) -> int:
@@ -164,11 +174,9 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _add(digest: blake2b, *parts: bytes) -> None:
-    """Add parts so that no two lists of them look the same."""
-    digest.update(
-        b"".join([piece for part in parts for piece in (len(part).to_bytes(8, "big"), part)])
-    )
+def _framed(*parts: bytes) -> bytes:
+    """Parts with their lengths, so that no two lists of them look the same."""
+    return b"".join([len(part).to_bytes(8, "big") + part for part in parts])
 
 
 def _chat_bytes(chat: Chat) -> bytes:

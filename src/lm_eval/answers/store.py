@@ -32,6 +32,8 @@ _LOG_PAGES = 8000
 """Pages of the log after which they go into the file itself: keys are random, so that each answer
 touches a page of its own, and a long log writes each page into the file less often."""
 _KEYS_AT_ONCE = 500
+_LOOK_UP_COST = 8
+"""How many keys can be read in order while one is looked up."""
 
 _MAGIC = b"SQLite format 3\0"
 _SCHEMA = (
@@ -120,12 +122,27 @@ class AnswerStore:
         """Those of the keys under which something is kept."""
         known = {key for key in keys if key in self._added}
         self._find_places()
+        for table in self._tables:
+            is_most = self._alone and len(keys) * _LOOK_UP_COST > self._placed
+            known |= self._scanned(table, keys) if is_most else self._looked_up(table, keys)
+        return known
+
+    def _looked_up(self, table: str, keys: Sequence[bytes]) -> set[bytes]:
+        """Those of the keys that a table has, each looked up."""
+        known: set[bytes] = set()
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             some = keys[start : start + _KEYS_AT_ONCE]
             marks = ",".join("?" * len(some))
-            for table in self._tables:
-                rows = self._rows(f"SELECT key FROM {table} WHERE key IN ({marks})", some)
-                known.update(row[0] for row in rows)
+            rows = self._rows(f"SELECT key FROM {table} WHERE key IN ({marks})", some)
+            known.update([row[0] for row in rows])
+        return known
+
+    def _scanned(self, table: str, keys: Sequence[bytes]) -> set[bytes]:
+        """The same, by reading all keys that the table has."""
+        wanted, known, last = set(keys), set[bytes](), b""
+        while rows := self._rows(_NEXT_KEYS.format(table=table), (last,)):
+            known |= wanted.intersection([row[0] for row in rows])
+            last = rows[-1][0]
         return known
 
     @property
@@ -190,8 +207,10 @@ class AnswerStore:
 
     def __len__(self) -> int:
         self._find_places()
-        keys = " UNION ".join(f"SELECT key FROM {table}" for table in self._tables)
-        return sum(int(row[0]) for row in self._rows(f"SELECT count(*) FROM ({keys})"))
+        count = "SELECT count(*) FROM answers"
+        if self._alone:
+            count = f"SELECT count(*) FROM places UNION ALL {count} {_NOT_IN_PLACES}"
+        return sum(int(row[0]) for row in self._rows(count))
 
     @property
     def is_empty(self) -> bool:
@@ -384,6 +403,8 @@ class AnswerStore:
 _SELECT_APPENDED = (
     "SELECT answer, checksum FROM journal WHERE rowid = (SELECT place FROM places WHERE key = ?)"
 )
+_NEXT_KEYS = "SELECT key FROM {table} WHERE key > ? ORDER BY key LIMIT 16384"
+_NOT_IN_PLACES = "WHERE key NOT IN (SELECT key FROM places)"
 _LAST_PLACE = "SELECT ifnull(max(rowid), 0) FROM journal"
 _APPEND = "INSERT INTO journal VALUES (?, ?, ?)"
 _SELECT = "SELECT answer, checksum FROM answers WHERE key = ?"

@@ -44,6 +44,10 @@ class PackedRows(Sequence[Row]):
     @overload
     def __getitem__(self, key: slice) -> list[Row]: ...
     def __getitem__(self, key: int | slice) -> Row | list[Row]:
+        if type(key) is int and 0 <= key < self._count:  # the usual case first: there are many docs
+            number, rows = self._unpacked[key // BLOCK_ROWS % _UNPACKED_BLOCKS]
+            if number == key // BLOCK_ROWS:
+                return rows[key % BLOCK_ROWS]
         if isinstance(key, slice):
             return [self[place] for place in range(*key.indices(self._count))]
         place = key + self._count if key < 0 else key

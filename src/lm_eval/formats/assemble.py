@@ -121,18 +121,18 @@ def shot_messages(shot: Turn) -> tuple[Message, ...]:
 
 def multiturn_chat(system: str, shots: Iterable[Message], turn: Turn) -> Chat:
     """The context as messages. ``shots`` come from ``shot_messages``, so that docs share them."""
-    return _chat(system, (*shots, Message("user", turn.user)), turn.gen_prefix)
+    return _chat(system, [*shots, Message("user", turn.user)], turn.gen_prefix)
 
 
 def single_turn_chat(system: str, shots: Sequence[str], turn: Turn) -> Chat:
     """The context as one user message that holds all shots, as ``plain_prompt`` has them."""
     text = Prompt((*shots, turn.user)) if shots else turn.user
-    return _chat(system, (Message("user", text),), turn.gen_prefix)
+    return _chat(system, [Message("user", text)], turn.gen_prefix)
 
 
-def _chat(system: str, turns: Iterable[Message], gen_prefix: str | None) -> Chat:
-    messages = [Message("system", system)] if system else []
-    messages.extend(turns)
+def _chat(system: str, messages: list[Message], gen_prefix: str | None) -> Chat:
+    if system:
+        messages.insert(0, Message("system", system))
     if gen_prefix is not None:
         messages.append(Message("assistant", gen_prefix))
     return Chat(tuple(messages))

@@ -181,6 +181,38 @@ def one_of_each_text(choices: Sequence[str], gold: Sequence[int]) -> list[int]:
     return sorted(first.values())
 
 
+def check_not_cut(
+    places: Sequence[int], labels: Sequence[str], choices: Sequence[str], format_name: str
+) -> None:
+    """Refuse a right choice beyond the labels of a format that drops what has none."""
+    if labels and max(places) >= len(labels):
+        raise GoldError(
+            f"the right choice is number {max(places) + 1} of {len(choices)}, but format "
+            f"{format_name!r} has {len(labels)} labels and drops what is beyond them. Give it "
+            f"{len(choices)} choice_labels."
+        )
+
+
+def told_apart(
+    labels: tuple[str, ...],
+    choices: tuple[str, ...],
+    gold: Sequence[int],
+    *,
+    are_labels: bool,
+) -> tuple[Sequence[int], tuple[str, ...], tuple[str, ...]]:
+    """The places, labels and texts of choices, with every text once.
+
+    A text that several choices have means the right one of them, else the first. Their labels stay what
+    they are, unless the texts are the labels (``are_labels``).
+    """
+    kept = one_of_each_text(choices, gold)
+    if are_labels:
+        texts = tuple(choices[place] for place in kept)
+        return kept, texts, texts
+    texts = tuple(choice if place in kept else "" for place, choice in enumerate(choices))
+    return range(len(choices)), labels, texts
+
+
 def _written(target: Any) -> str:
     """A target as it would be written in a text."""
     if isinstance(target, float) and target.is_integer():

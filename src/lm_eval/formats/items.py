@@ -69,9 +69,11 @@ def build_item(
     ``labels`` are those that the data keeps apart from the choices' texts, ``column`` says how the
     targets of the task are understood, and ``choice_name`` is how Jinja reaches the choices.
     """
-    choices = written_choices(choices)
+    if type(choices) is not list:
+        choices = written_choices(choices)
+        labels = labels or data_labels(choices)
     texts = () if choices is None and answers == "text" else choice_texts(choices, choice_name)
-    gold = _gold(target, texts, labels or data_labels(choices), column, answers)
+    gold = _gold(target, texts, labels, column, answers)
     return Item(doc, question_text(question), texts, gold, context)
 
 
@@ -85,6 +87,20 @@ def question_text(value: Any) -> str:
             "field that holds the text, such as `question` or `{{ question.stem }}`."
         )
     return str(value)
+
+
+def around_blank(question: str, marker: str | None, format_name: str) -> tuple[str, str]:
+    """What a question says before its first blank, and after it without white space around."""
+    before, blank, rest = question.partition(marker or "_")
+    if not blank or not rest.strip():
+        problem = "nothing behind its blank" if blank else f"no blank ({marker})"
+        raise FormatError(
+            f"the question {shorten(question, 60)} has {problem}, and format {format_name!r} scores "
+            "what follows one. Name it with `blank_marker`, or use another format, such as bare or "
+            "mcqa.",
+            skip_reason=f"a question with {'nothing behind its' if blank else 'no'} blank",
+        )
+    return before, rest.strip()
 
 
 def passage_text(value: Any, key: str = "doc_to_context") -> str:
@@ -106,14 +122,8 @@ def choice_texts(value: Any, name: str = "choices") -> tuple[str, ...]:
 
     ``name`` is how Jinja reaches the value, for the line that a message suggests.
     """
-    value = written_choices(value)
-    if isinstance(value, Mapping) and not any(map(_is_collection, value.values())):
-        value = list(value.values())
-    if not isinstance(value, list | tuple):
-        raise FormatError(
-            f"doc_to_choice gives {shorten(value)}, which is not a list. Give a field or expression "
-            f"that holds the list of choices{_list_hint(value, name)}."
-        )
+    if type(value) is not list:  # the usual case is told first: there are many docs
+        value = _listed(value, name)
     if len(value) < 2:
         amount = "is empty" if not value else f"holds one choice only ({shorten(value[0])})"
         raise FormatError(
@@ -122,6 +132,19 @@ def choice_texts(value: Any, name: str = "choices") -> tuple[str, ...]:
             skip_reason=FEW_CHOICES,
         )
     return tuple([v if isinstance(v, str) else _choice_text(v) for v in value])
+
+
+def _listed(value: Any, name: str) -> Sequence[Any]:
+    """The list that a value is, or that it is written out as, or the values of a mapping."""
+    value = written_choices(value)
+    if isinstance(value, Mapping) and not any(map(_is_collection, value.values())):
+        return list(value.values())
+    if isinstance(value, list | tuple):
+        return value
+    raise FormatError(
+        f"doc_to_choice gives {shorten(value)}, which is not a list. Give a field or expression "
+        f"that holds the list of choices{_list_hint(value, name)}."
+    )
 
 
 def _is_collection(value: Any) -> bool:
@@ -186,6 +209,8 @@ def _gold(
     answers: AnswerKind,
 ) -> tuple[Any, ...]:
     """Every acceptable answer."""
+    if type(target) is int and choices and answers == "choice":
+        return (resolve_gold(target, choices, labels, column),)
     if target is None:
         raise no_gold(target)
     accepted = target if isinstance(target, list | tuple) else (target,)

@@ -12,14 +12,21 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
-from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja, shorten
-from lm_eval.errors import FieldError, FormatError, GoldError
+from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja
+from lm_eval.errors import FieldError, GoldError
 from lm_eval.formats.assemble import Turn
 from lm_eval.formats.enforced import answer_grammar, read_enforced
-from lm_eval.formats.gold import has_twins, one_of_each_text, with_twins
+from lm_eval.formats.gold import check_not_cut, has_twins, told_apart, with_twins
 from lm_eval.formats.grammar import Grammar
 from lm_eval.formats.identity import format_fingerprint, plain
-from lm_eval.formats.items import AnswerKind, Item, LabelStyle, label_variables, labels_for
+from lm_eval.formats.items import (
+    AnswerKind,
+    Item,
+    LabelStyle,
+    around_blank,
+    label_variables,
+    labels_for,
+)
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 
 OutputType = Literal["multiple_choice", "generate_until", "loglikelihood"]
@@ -36,6 +43,8 @@ JINJA_FIELDS = (
     "scored_format",
 )
 """The fields in which ``{{ _num_choices }}`` and the doc's own fields may be used."""
+_AROUND_ITEM = {"instruction", "question_prefix", "answer_instruction", "answer_prompt"}
+_SLOT = "\0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,12 +110,12 @@ class PromptFormat:
     normalization: str | None = None
     """How scored choices are compared for the score shown; None: as the first of ``metrics`` says."""
 
-    @property
+    @cached_property
     def reads_text(self) -> bool:
         """Whether answers are read from generated text; else continuations are scored."""
         return self.output_type == "generate_until"
 
-    @property
+    @cached_property
     def scores_target(self) -> bool:
         """Whether the target alone is scored, as the continuation of the prompt."""
         return self.output_type == "loglikelihood"
@@ -120,7 +129,7 @@ class PromptFormat:
     def needs_choices(self) -> bool:
         return self.answers != "text" or self.choice_labels is not None
 
-    @property
+    @cached_property
     def shows_labels(self) -> bool:
         """Whether the prompt shows the choices with their labels."""
         return self.show_choices and self.choice_labels is not None
@@ -130,7 +139,7 @@ class PromptFormat:
         """Whether labels are scored, which are all alike."""
         return not self.reads_text and not self.scores_texts and not self.fills_blank
 
-    @property
+    @cached_property
     def scores_texts(self) -> bool:
         """Whether the choices' own texts are scored, which differ in length."""
         if self.reads_text or self.fills_blank:
@@ -138,7 +147,7 @@ class PromptFormat:
         is_text = self.scored == "texts" or self.scored_format is not None
         return is_text or self.choice_labels in (None, "choices")
 
-    @property
+    @cached_property
     def fills_blank(self) -> bool:
         """Whether each choice is put into the question's blank, and what follows the blank is scored."""
         return self.scored == "rest"
@@ -213,15 +222,15 @@ class PromptFormat:
 
     def _answer_text(self, item: Item) -> str:
         if self.fills_blank:
-            return self._around_blank(item)[1]
+            return around_blank(item.question, self.blank_marker, self.name)[1]
         if self.answers == "text":
             return self._target(item, "", item.gold[0])
         labels = self.labels(item)
         if self.scored_format is not None:
-            self._check_not_cut(item.gold, labels, item)
+            check_not_cut(item.gold, labels, item.choices, self.name)
             return self._sentence(item, labels, item.gold[0])
         places = item.gold[0] if self.answers == "order" else item.gold[:1]
-        self._check_not_cut(places, labels, item)
+        check_not_cut(places, labels, item.choices, self.name)
         label = ", ".join([labels[place] for place in places]) if labels else ""
         return self._target(item, label, ", ".join([item.choices[place] for place in places]))
 
@@ -231,12 +240,12 @@ class PromptFormat:
     def continuations(self, item: Item) -> tuple[str, ...]:
         """What is scored after the prompt, one for each choice; all the same where a blank is filled."""
         if self.fills_blank:
-            return (self._around_blank(item)[1],) * len(item.choices)
+            return (self._answer_text(item),) * len(item.choices)
         if self.scores_target:
             return (self.target_text(item),)
         labels = self.labels(item)
         if labels:
-            self._check_not_cut(item.gold, labels, item)
+            check_not_cut(item.gold, labels, item.choices, self.name)
         if self.scored_format is not None:
             count = len(labels) or len(item.choices)
             return tuple([self._sentence(item, labels, place) for place in range(count)])
@@ -253,7 +262,8 @@ class PromptFormat:
         question = item.question.strip() if self.strip_question else item.question
         if self.fills_blank:
             right = item.choices[item.gold[0]] if item.gold else ""
-            return self._around_blank(item)[0] + (right if choice is None else choice)
+            before, _ = around_blank(question, self.blank_marker, self.name)
+            return before + (right if choice is None else choice)
         marker = self.blank_marker
         if marker is None or self.blank_position == "inline" or marker in question:
             return question
@@ -287,7 +297,8 @@ class PromptFormat:
         choices = item.choices[: len(labels)] if labels else item.choices
         places: Sequence[int] = ()
         if self.answers == "choice" and has_twins(choices):
-            places, labels, choices = self._told_apart(labels, choices, item.gold)
+            are_labels = self.choice_labels == "choices"
+            places, labels, choices = told_apart(labels, choices, item.gold, are_labels=are_labels)
         reading = read(
             reply, (self.scorer,), labels=labels, choices=choices, prefix=prefix, finish=finish
         )
@@ -322,16 +333,47 @@ class PromptFormat:
 
     # Inside
 
+    @cached_property
+    def _patterns(self) -> dict[tuple[str, ...], str]:
+        """Labels → what ``_pattern`` gives."""
+        return {}
+
     def _user_text(self, item: Item, labels: tuple[str, ...], choice: str | None = None) -> str:
         """The user's text; ``choice`` is what fills the blank, by default the right one."""
+        shown: tuple[str, ...] = (self.question_shown(item, choice),) if self.show_question else ()
+        if self.shows_labels:
+            shown += item.choices[: len(labels)]
+        pattern = "" if item.context else self._pattern(item, labels, len(shown))
+        return pattern % shown if pattern else self._laid_out(item, labels, shown)
+
+    def _pattern(self, item: Item, labels: tuple[str, ...], slots: int) -> str:
+        """The user's text with ``%s`` for question and choices, which is made once for many docs.
+
+        Empty where more of it depends on the doc.
+        """
+        known = self._patterns.get(labels)
+        if known is not None or self.choice_labels == "choices":
+            return known or ""
+        used = self._jinja_texts.keys() & _AROUND_ITEM
+        pattern = ""
+        if not used or (labels and used <= self._said_of_labels.keys()):
+            blank = self._laid_out(item, labels, (_SLOT,) * slots)
+            if blank.count(_SLOT) == slots:
+                pattern = blank.replace("%", "%%").replace(_SLOT, "%s")
+        self._patterns[labels] = pattern
+        return pattern
+
+    def _laid_out(self, item: Item, labels: tuple[str, ...], shown: tuple[str, ...]) -> str:
+        """What is shown of an item, question and choices, with all that the format says around it."""
         text = self._said("instruction", item, labels)
         if self.show_question:
             if item.context:
                 text += self._said("context_prefix", item, labels) + item.context
                 text += self.context_delimiter
-            text += self._said("question_prefix", item, labels) + self.question_shown(item, choice)
+            text += self._said("question_prefix", item, labels) + shown[0]
+            shown = shown[1:]
         if self.shows_labels:
-            text += self._choice_block(item, labels)
+            text += self._choice_block(shown, labels)
         separator = self.section_separator
         for name in ("answer_instruction", "answer_prompt"):
             if getattr(self, name) is not None:
@@ -351,25 +393,10 @@ class PromptFormat:
             return self.scored_format or ""
         return self._rendered("scored_format", item, labels, variables)
 
-    def _around_blank(self, item: Item) -> tuple[str, str]:
-        """What the question says before its first blank, and after it without white space around."""
-        question = item.question.strip() if self.strip_question else item.question
-        before, blank, rest = question.partition(self.blank_marker or "_")
-        if not blank or not rest.strip():
-            problem = "nothing behind its blank" if blank else f"no blank ({self.blank_marker})"
-            raise FormatError(
-                f"the question {shorten(question, 60)} has {problem}, and format {self.name!r} scores "
-                "what follows one. Name it with `blank_marker`, or use another format, such as bare or "
-                "mcqa.",
-                skip_reason=f"a question with {'nothing behind its' if blank else 'no'} blank",
-            )
-        return before, rest.strip()
-
-    def _choice_block(self, item: Item, labels: tuple[str, ...]) -> str:
+    def _choice_block(self, choices: Sequence[str], labels: tuple[str, ...]) -> str:
         line = self.choice_format.format
         lines = [
-            line(label=label, choice=choice)
-            for label, choice in zip(labels, item.choices, strict=False)
+            line(label=label, choice=text) for label, text in zip(labels, choices, strict=True)
         ]
         delimiter = self.question_choice_delimiter
         before = self.section_separator if delimiter is None else delimiter
@@ -418,26 +445,3 @@ class PromptFormat:
             return str(self._jinja_texts[name](item.doc, variables))
         except FieldError as error:
             raise error.located(field=f"{name} of format {self.name}") from None
-
-    def _told_apart(
-        self, labels: tuple[str, ...], choices: tuple[str, ...], gold: tuple[Any, ...]
-    ) -> tuple[Sequence[int], tuple[str, ...], tuple[str, ...]]:
-        """Labels and choices in which every text occurs once, and the places that they are from.
-
-        A text that several choices have means the right one of them, else the first. Their labels
-        stay what they are, unless the texts are the labels.
-        """
-        kept = one_of_each_text(choices, gold)
-        if self.choice_labels == "choices":
-            texts = tuple(choices[place] for place in kept)
-            return kept, texts, texts
-        texts = tuple(choice if place in kept else "" for place, choice in enumerate(choices))
-        return range(len(choices)), labels, texts
-
-    def _check_not_cut(self, places: tuple[int, ...], labels: tuple[str, ...], item: Item) -> None:
-        if labels and max(places) >= len(labels):
-            raise GoldError(
-                f"the right choice is number {max(places) + 1} of {len(item.choices)}, but format "
-                f"{self.name!r} has {len(labels)} labels and drops what is beyond them. Give it "
-                f"{len(item.choices)} choice_labels."
-            )

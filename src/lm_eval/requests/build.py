@@ -51,6 +51,7 @@ def build_requests(
     gen_kwargs = generation_kwargs(task, options)
     has_own_context = task.overrides("fewshot_context")  # which draws its examples itself
     has_own_requests = task.overrides("construct_requests")
+    has_media = task.has_media
     if count and not has_own_context:
         task.fewshot_docs  # noqa: B018 (read before helpers can change docs of the same split)
     for doc_id in doc_ids:
@@ -70,16 +71,17 @@ def build_requests(
         if has_own_context:
             contexts = [Prompt((str(task.fewshot_context(task.eval_docs[doc_id], count)),))]
         else:
-            shots = task.shots(doc_id, count)
+            shots = task.shots(doc_id, count) if count else ()
             contexts = build_contexts(task, asked, shots, task.description(doc_id), options)
         if has_own_requests:
             requests = _own_requests(task, doc_id, contexts[0], gen_kwargs, options)
         else:
             ref = DocRef(name, doc_id, task.eval_docs[doc_id])
             requests = ask_in(contexts, task, ref, asked, gen_kwargs, options, shots)
-        if task.has_media:
+        if has_media:
             requests = showing(requests, task.media(doc_id))
-        requests = repeated(requests, repeats)
+        if repeats > 1:
+            requests = repeated(requests, repeats)
         yield DocRequests(doc_id, asked, shots, contexts[0], requests, repeats)
 
 
@@ -121,10 +123,11 @@ def ask_in(
 
 def _grammar(task: ConfigurableTask, ref: DocRef, asked: Asked) -> Grammar | None:
     """What the reply about a doc is held to, under an enforced format."""
-    if task.format is None or asked.item is None or not task.format.enforced:
+    fmt = task.format
+    if fmt is None or asked.item is None or not fmt.enforced:
         return None
     try:
-        return task.format.grammar_for(asked.item)
+        return fmt.grammar_for(asked.item)
     except FormatError as error:
         raise FormatError(f"Task {ref.name!r}, doc {ref.doc_id}: {error}") from None
 
@@ -223,7 +226,9 @@ def build_contexts(
     options: PromptOptions,
 ) -> list[Context]:
     """The context of the answer: one, or where the question is the choice, one for each."""
-    turns = [replace(asked.turn, user=user) for user in asked.inputs] or [asked.turn]
+    if not asked.inputs:
+        return [_context(task, asked.turn, shots, description, options)]
+    turns = [replace(asked.turn, user=user) for user in asked.inputs]
     return [_context(task, turn, shots, description, options) for turn in turns]
 
 
@@ -240,7 +245,7 @@ def _context(
     if not options.as_chat:
         return plain_prompt(system, [task.shot_text(place) for place in shots], turn, joints)
     if turn.gen_prefix is not None and not options.can_prefill:
-        turn = replace(turn, gen_prefix=None)
+        turn = Turn(turn.user, turn.answer)
     if not options.multiturn:
         return single_turn_chat(system, [task.shot_text(place) for place in shots], turn)
     shown = [message for place in shots for message in task.shot_messages(place)]

@@ -79,9 +79,9 @@ class RunStore:
             self.kept.store.delete()
 
     def __enter__(self) -> RunStore:
-        if self.kept is not None and self.is_own and len(self.kept.store):
+        if self.kept is not None and self.is_own and (number := len(self.kept.store)):
             print(
-                f"lm-eval: resuming: {len(self.kept.store):,}{self._of_total} answered",
+                f"lm-eval: resuming: {number:,}{self._of_total} answered",
                 file=sys.stderr,
                 flush=True,
             )

@@ -243,8 +243,12 @@ class _Named:
 
     compiled: Field
     name: str
+    column: str | None = None
+    """The column that the spec names, in docs that have it."""
 
     def __call__(self, doc: Doc) -> Any:
+        if self.column is not None and self.column in doc:
+            return doc[self.column]
         try:
             if self.compiled.kind == "text":
                 self._check_not_misspelt(doc)
@@ -291,7 +295,7 @@ def _named(spec: Any, name: str) -> _Named:
         compiled = compile_field("" if spec is None else spec)
     except FieldError as error:
         raise error.located(field=name) from None
-    return _Named(compiled, name)
+    return _Named(compiled, name, compiled.spec if compiled.kind in ("word", "text") else None)
 
 
 _LONGEST_NAME = 100

@@ -154,12 +154,18 @@ class ConfigurableTask(TaskDocs):
 
     def ask(self, doc_id: int) -> Asked:
         """What is asked about a doc. Errors name the task and the doc."""
-        with self._located(doc_id):
-            if self.config.skip_docs is not None:
+        config = self.config
+        try:
+            if config.skip_docs is not None:
                 self.check_not_bad(doc_id)
             asked = self.prompts.ask(self.eval_docs[doc_id])
-        self.cluster_of(doc_id)  # what is wrong with it is found before a model is asked
-        self.parts_of(doc_id)
+        except LmEvalError:
+            with self._located(doc_id):
+                raise
+        if config.cluster is not None:  # what is wrong with it is found before a model is asked
+            self.cluster_of(doc_id)
+        if config.score_by is not None:
+            self.parts_of(doc_id)
         if len(asked.choices) > self._most_labels:
             self._warn_cut(doc_id, asked)
         return asked

@@ -496,6 +496,28 @@ def test_appended_answers_are_found_now_and_by_the_next_process(tmp_path: Path) 
     second.close()
 
 
+def test_few_keys_and_many_are_found_in_both_tables_of_a_store(tmp_path: Path) -> None:
+    """Few are looked up one by one; where they are most of the store, it is read as a whole."""
+    path = tmp_path / "s.db"
+    by_key = AnswerStore(path)  # as older releases kept them
+    for number in range(0, 30_000, 3):
+        by_key.add(key(number), Reply(""))
+    by_key.commit()
+    by_key.close()
+    store = AnswerStore(path, alone=True)
+    for number in range(0, 30_000, 2):
+        store.add(key(number), Reply(""))
+    store.commit()
+    store.add(key(1), Reply("not on disk yet"))
+    kept = {key(number) for number in range(30_000) if number % 2 == 0 or number % 3 == 0}
+    asked = [key(number) for number in range(40_000)]
+    assert len(store) == len(kept)
+    assert store.known(asked) == kept | {key(1)}
+    assert store.known(asked[:10]) == {key(number) for number in (0, 1, 2, 3, 4, 6, 8, 9)}
+    assert store.known([]) == set()
+    store.close()
+
+
 def test_a_run_goes_on_with_answers_that_an_older_release_kept_by_key(tmp_path: Path) -> None:
     """Older releases have one table, which shared stores still use."""
     path = tmp_path / "s.db"

@@ -208,3 +208,52 @@ def test_worked_reasoning_is_shown_before_the_answer(name: str, answer: str) -> 
     task = task_of(name, WEATHER, doc_to_rationale="{{ p }} and {{ subject }} is wet.")
     assert task.shot_turn(0).answer == f"It rains and rain is wet.\n{answer}"
     assert task_of(name, WEATHER).shot_turn(0).answer == answer
+
+
+MARKS = ["100 % of %s", "{label} \0", "%(choice)s"]
+
+
+@pytest.mark.parametrize(
+    ("keys", "instruction"),
+    [
+        (
+            {"instruction": "Give 100 %s, {{ _choice_list_or }}: \0\n"},
+            "Give 100 %s, A, B or C: \0\n",
+        ),
+        ({"instruction": "Of {{ doc['n'] }} %d\n"}, "Of 7 %d\n"),
+        ({}, ""),
+    ],
+)
+@pytest.mark.parametrize("context", [None, "%s of {{ n }}"])
+def test_marks_of_templates_in_texts_and_docs_are_shown_as_they_are(
+    keys: dict[str, str], instruction: str, context: str | None
+) -> None:
+    """Docs whose prompts differ in question and choices alone share the rest: it is made once."""
+    rows = [
+        {"question": "%s \0 %%?", "choices": MARKS, "n": 7},
+        {"question": "{choice}", "choices": MARKS[::-1], "n": 7},
+    ]
+    config = TaskConfig(
+        task="marks",
+        custom_dataset=lambda: {"test": rows},
+        test_split="test",
+        doc_to_text="question",
+        doc_to_context=context,
+        doc_to_choice="choices",
+        doc_to_target=1,
+        formats={
+            "marked": {
+                "type": "mcqa",
+                "question_prefix": None,
+                "choice_labels": "letters",
+                "answer_prompt": "% A:",
+                **keys,
+            }
+        },
+    )
+    task = ConfigurableTask(config, format_name="marked")
+    passage = "" if context is None else "%s of 7\n"
+    for doc_id, row in enumerate(rows * 2):
+        lines = [f"{label}. {text}" for label, text in zip("ABC", row["choices"], strict=True)]
+        expected = "\n".join([f"{instruction}{passage}{row['question']}", *lines, "% A:"])
+        assert scored(task, doc_id % 2)[0][0] == expected
