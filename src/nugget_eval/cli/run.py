@@ -13,6 +13,7 @@ from lm_eval.errors import DataError, LmEvalWarning, UsageError
 from lm_eval.reports.costs import print_forecasts
 from lm_eval.requests.values import Usage
 from lm_eval.text.columns import Cells, Column, FittingTable
+from lm_eval.text.encode import plain
 from lm_eval.text.numbers import (
     amount,
     cost_digits,
@@ -32,18 +33,22 @@ from nugget_eval.errors import ConfigurationError
 from nugget_eval.files import COMPARISON
 from nugget_eval.judge.evaluation import (
     Evaluation,
+    Trial,
     check_output,
     evaluating,
     forecast,
     judge_specs,
     output_folder,
     prices_of,
+    trial_name,
+    trials,
+    varied,
 )
 from nugget_eval.judge.judge import Judged
-from nugget_eval.lab.trials import Contrast, Trial, contrasts, trial_name, trials, varied
 from nugget_eval.output.files import ReplyCounts, count_replies, write_files, write_json
 from nugget_eval.output.tables import agreement_table, confusion_table, summary_table, topic_table
 from nugget_eval.scores.bootstrap import require_numpy
+from nugget_eval.scores.compare import Contrast, contrasts
 from nugget_eval.scores.scores import RunScores
 
 _EXCERPT = 160
@@ -268,7 +273,9 @@ def _names(config: Config, setting: str, listed: str) -> list[str]:
 def _contrasts(all_trials: Sequence[Trial]) -> tuple[list[Contrast], str]:
     """The pairs; where two share no label, none and why."""
     try:
-        return contrasts(all_trials, all_trials[0].done.how), ""
+        first = all_trials[0].done
+        labels = {trial.name: trial.done.labels for trial in all_trials}
+        return contrasts(labels, first.items, first.how), ""
     except DataError as error:
         return [], str(error)
 
@@ -276,8 +283,23 @@ def _contrasts(all_trials: Sequence[Trial]) -> tuple[list[Contrast], str]:
 def _as_dict(all_trials: Sequence[Trial], pairs: Sequence[Contrast]) -> dict[str, object]:
     return {
         "config": all_trials[0].done.config.to_dict(),
-        "trials": {trial.name: trial.to_dict() for trial in all_trials},
+        "trials": {trial.name: _trial_as_dict(trial) for trial in all_trials},
         "pairs": [pair.to_dict() for pair in pairs],
+    }
+
+
+def _trial_as_dict(trial: Trial) -> dict[str, object]:
+    done = trial.done
+    return {
+        "prompt_type": done.config.model.prompt_type,
+        "format_type": done.config.model.format_type,
+        "labelled": done.labelled,
+        "total": done.total,
+        "replies": plain([count_replies(judged) for judged in done.judged]),
+        "agreement": plain(trial.agreement),
+        "usage": trial.usage.as_dict(),
+        "cost": trial.cost,
+        "prompts": {name: info.fingerprint for name, info in done.prompts.items()},
     }
 
 
@@ -288,7 +310,7 @@ def _show_trials(all_trials: Sequence[Trial], pairs: Sequence[Contrast], problem
     out.print()
     if pairs:
         out.print(_contrast_table(pairs))
-        said = "against gold" if all_trials[0].agreement is not None else "(no gold is given)"
+        said = "against gold" if pairs[0].measure == "accuracy" else _why_no_gold(all_trials)
         out.print(
             Paragraph(
                 "  ",
@@ -299,6 +321,10 @@ def _show_trials(all_trials: Sequence[Trial], pairs: Sequence[Contrast], problem
         )
     if problem:
         out.print(Paragraph("  ", visible(problem)))
+
+
+def _why_no_gold(all_trials: Sequence[Trial]) -> str:
+    return "(gold is of whole topics)" if all_trials[0].agreement else "(no gold is given)"
 
 
 def _trial_table(all_trials: Sequence[Trial]) -> FittingTable:

@@ -1,4 +1,4 @@
-"""A whole evaluation: config in; labels, scores and agreement out.
+"""A whole evaluation, or several that differ in their prompts: config in; labels, scores, agreement out.
 
 Each judge is loaded, asked and released in turn; their labels are combined, scored and compared with
 gold. Replies are kept on disk until the files are written, so a call that was killed can be resumed.
@@ -6,13 +6,15 @@ gold. Replies are kept on disk until the files are written, so a call that was k
 
 from __future__ import annotations
 
+import copy
 import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import name_of, opened_model
 from lm_eval.reports.costs import Forecast
+from lm_eval.requests.values import Usage
 from lm_eval.run.resume import RunStore, model_identity, run_store
 from lm_eval.text.secrets import hiding
 from nugget_eval.config import Config
@@ -247,6 +250,77 @@ def _combined(judged: Sequence[Judged], how: str) -> list[list[Label | None]]:
     votes = zip(*(judge.flat_labels for judge in judged), strict=True)
     combined = iter(combine(list(votes), how))
     return [[next(combined) for _ in labels] for labels in judged[0].labels]
+
+
+# The same items under several prompts
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One combination, judged."""
+
+    done: Evaluation
+    agreement: Agreement | None
+    """With people; None where there is no gold."""
+
+    @property
+    def name(self) -> str:
+        return trial_name(self.done.config)
+
+    @property
+    def usage(self) -> Usage:
+        """What it cost, over all judges."""
+        return Usage.total(judged.usage for judged in self.done.judged)
+
+    @property
+    def cost(self) -> float | None:
+        """In the currency of the prices, where these are given."""
+        prices = self.done.prices
+        if not prices:
+            return None
+        return sum(float(prices[judge.name].cost(judge.usage)) for judge in self.done.judged)
+
+
+@contextmanager
+def trials(
+    config: Config, prompt_types: Sequence[str], format_types: Sequence[str]
+) -> Iterator[list[Trial]]:
+    """Every combination, judged; replies stay on disk until the block is left."""
+    configs = varied(config, prompt_types, format_types)
+    loaded = load_items(config.data)
+    with ExitStack() as stack:
+        specs = []
+        for spec in judge_specs(config):
+            stack.enter_context(hiding(spec.model_args, config.model.gen_kwargs))
+            model = stack.enter_context(opened_model(spec.backend, spec.model_args))
+            specs.append(replace(spec, backend=spec.backend or "gguf", model=model))
+        judged = []
+        for varied_config in configs:
+            label = trial_name(varied_config)
+            trial = evaluating(varied_config, specs=specs, loaded=loaded, label=label)
+            done = stack.enter_context(trial)
+            judged.append(Trial(done, done.agreement()))
+        yield judged
+
+
+def trial_name(config: Config) -> str:
+    """``prompt_type×format_type``."""
+    return f"{config.model.prompt_type}×{config.model.format_type}"
+
+
+def varied(
+    config: Config, prompt_types: Sequence[str], format_types: Sequence[str]
+) -> list[Config]:
+    """The config under each combination, each with a folder of its own."""
+    configs = []
+    for prompt_type, format_type in product(prompt_types, format_types):
+        copied = copy.deepcopy(config)
+        copied.model.prompt_type, copied.model.format_type = prompt_type, format_type
+        if config.logging.output_path is not None:
+            folder = Path(config.logging.output_path) / f"{prompt_type}_{format_type}"
+            copied.logging.output_path = str(folder)
+        configs.append(copied)
+    return configs
 
 
 # Kept replies

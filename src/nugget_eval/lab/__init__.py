@@ -1,4 +1,4 @@
-"""What the judge gives to comparisons: the nuggets of a stored run, and trials of several prompts.
+"""What the judge gives to comparisons and the viewer: the nuggets of a stored run.
 
-Read in this order: nuggets, judgements, trials.
+Read in this order: nuggets, judgements.
 """
