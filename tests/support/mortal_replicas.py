@@ -28,7 +28,7 @@ from lm_eval.cli import main
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.gguf import GgufLM
 from lm_eval.models.ray import model as ray_model
-from lm_eval.models.ray.line import Line
+from lm_eval.models.ray.line import ReplicaLine
 from lm_eval.models.ray.model import Dispatch
 from lm_eval.registry import MODELS
 from lm_eval.requests import Request
@@ -148,7 +148,7 @@ class NotedDispatch(Dispatch):
                     same.shutdown(socket.SHUT_RDWR)
 
 
-def refused(host: str, port: int, secret: bytes) -> Line:
+def refused(host: str, port: int, secret: bytes) -> ReplicaLine:
     raise ConnectionRefusedError(f"{host}:{port}")
 
 
@@ -175,5 +175,5 @@ if __name__ == "__main__":
     register()
     ray_model.Dispatch = NotedDispatch  # type: ignore[misc]
     if os.environ.get("FIREWALL"):
-        Line.to = refused  # type: ignore[method-assign, assignment]
+        ReplicaLine.to = refused  # type: ignore[method-assign, assignment]
     sys.exit(main(sys.argv[1:]))

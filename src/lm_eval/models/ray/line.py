@@ -23,7 +23,7 @@ _LENGTH = struct.Struct("!Q")
 _READ_AT_ONCE = 1 << 18
 
 
-class Line:
+class ReplicaLine:
     """One end of a connection. What is sent as a frame arrives as a frame."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -32,7 +32,7 @@ class Line:
         self._received = bytearray()
 
     @classmethod
-    def to(cls, host: str, port: int, secret: bytes) -> Line:
+    def to(cls, host: str, port: int, secret: bytes) -> ReplicaLine:
         """The driver's end of the line to a replica; an ``OSError`` where nobody can be reached."""
         connection = socket.create_connection((host, port), CALL_S)
         connection.settimeout(SEND_S)
@@ -82,7 +82,7 @@ class Door:
         self._server = socket.create_server((host, 0), family=family)
         self.port: int = self._server.getsockname()[1]
 
-    def admit(self, secret: bytes) -> Line:
+    def admit(self, secret: bytes) -> ReplicaLine:
         """The line of whoever says the secret first; nobody is admitted after that."""
         while True:
             connection, _ = self._server.accept()
@@ -91,7 +91,7 @@ class Door:
                 if hmac.compare_digest(_exactly(len(secret), connection), secret):
                     connection.settimeout(None)
                     self._server.close()
-                    return Line(connection)
+                    return ReplicaLine(connection)
             connection.close()
 
 
@@ -106,7 +106,7 @@ def _exactly(count: int, connection: socket.socket) -> bytes:
     return said
 
 
-def readable(lines: Iterable[Line], wait_s: float) -> list[Line]:
+def readable(lines: Iterable[ReplicaLine], wait_s: float) -> list[ReplicaLine]:
     """The lines on which something has arrived, or that have ended; none after ``wait_s``."""
     with selectors.DefaultSelector() as selector:
         for line in lines:

@@ -18,7 +18,7 @@ from lm_eval.errors import LmEvalError, LmEvalWarning, ModelError
 from lm_eval.models.base import LM
 from lm_eval.models.ray.actor import THREADS, Delivery, Numbered, Replica, ReplicaFacts, packed
 from lm_eval.models.ray.cluster import Cluster
-from lm_eval.models.ray.line import SECRET_BYTES, Line, readable
+from lm_eval.models.ray.line import SECRET_BYTES, ReplicaLine, readable
 from lm_eval.requests import Request
 from lm_eval.requests.values import Usage
 
@@ -56,7 +56,7 @@ class Handle:
     """The call of Ray that is waited for."""
     address: str = "a node not known yet"
     port: int | None = None
-    line: Line | None = None
+    line: ReplicaLine | None = None
     """What exchanges go over; None: they are calls of Ray."""
     life: Any = None
     """The call of Ray that ends with the line, or with the process."""
@@ -167,7 +167,7 @@ class ReplicaPool:
             calls |= {handle.life: handle for handle in self.handles if handle.is_awaited}
         yield from self._called(calls, 0 if lines else _LOOK_UP_S)
 
-    def _heard(self, handle: Handle, line: Line) -> Iterator[tuple[Handle, Delivery | Lost]]:
+    def _heard(self, handle: Handle, line: ReplicaLine) -> Iterator[tuple[Handle, Delivery | Lost]]:
         """What arrived on a line. Where the line ended, Ray knows why."""
         try:
             frames = line.receive()
@@ -248,7 +248,7 @@ class ReplicaPool:
             return
         life = handle.actor.serve.remote(self._secret)
         try:
-            handle.line = Line.to(handle.address, handle.port, self._secret)
+            handle.line = ReplicaLine.to(handle.address, handle.port, self._secret)
             handle.life = life
         except OSError:
             self._has_lines = False

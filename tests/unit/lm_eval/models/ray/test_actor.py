@@ -15,7 +15,7 @@ from lm_eval.formats.assemble import Chat, Message, Prompt
 from lm_eval.models.base import Capabilities, StreamingLM
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.ray.actor import Delivery, Replica, packed
-from lm_eval.models.ray.line import Door, Line
+from lm_eval.models.ray.line import Door, ReplicaLine
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request
 
 
@@ -105,7 +105,7 @@ def test_exchanges_go_over_a_line_as_they_do_as_calls(replica: Replica) -> None:
     replica._door = Door("127.0.0.1")
     with ThreadPoolExecutor(1) as thread:
         life = thread.submit(replica.serve, b"secret")
-        line = Line.to("127.0.0.1", replica._door.port, b"secret")
+        line = ReplicaLine.to("127.0.0.1", replica._door.port, b"secret")
         answers: list[Any] = []
         load: bytes | None = packed(requests(3))
         is_done = False
