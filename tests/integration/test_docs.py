@@ -36,6 +36,7 @@ import pytest
 import yaml
 
 from lm_eval.cli import main
+from tests.support.command_line import without_progress
 from tests.support.paths import ROOT
 
 PAGES = {
@@ -78,9 +79,6 @@ SKIPS = {
     "docs/viewer.md": ["serves until it is interrupted"],
 }
 """Page → the reasons of the blocks on it that are not run."""
-
-PROGRESS = re.compile(r"\S+: [\d,]+/[\d,]+(, .*)?")
-"""What a run says while it works, if it takes more than a moment: not part of any page."""
 
 RUN = ("python", "bash", "console", "yaml")
 NOT_RUN = ("text", "json", "jsonl", "csv", "toml")
@@ -260,7 +258,7 @@ def assert_shown(shown: str, printed: str) -> None:
     """That ``printed`` is what the page shows, white space at line ends and blank edges apart."""
     lines = [line.rstrip() for line in shown.strip("\n").splitlines()]
     pattern = "".join(ANY_LINES if line == "…" else _line_pattern(line) for line in lines)
-    lines = [line.rstrip() for line in printed.splitlines() if not PROGRESS.fullmatch(line)]
+    lines = [line.rstrip() for line in without_progress(printed).splitlines()]
     tidy = "\n".join(lines).strip("\n") + "\n"
     if re.fullmatch(pattern, tidy) is None:
         raise AssertionError(f"the page shows:\n{shown}\nbut printed was:\n{printed}")

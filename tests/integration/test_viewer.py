@@ -129,6 +129,7 @@ def test_from_the_runs_to_a_reply_and_two_prompts(
     page.wait_for_selector(".findings, .panel")
     page.get_by_role("link", name="Items × formats").click()
     page.get_by_role("button", name="Only differing").click()
+    page.get_by_role("button", name="Only differing", pressed=True).wait_for()
     page.wait_for_selector("#row-0")
     shown = int(page.inner_text("#row-0 .cell.num"))
     formats = ("mcqa", "cloze", "generate", "cot")
@@ -187,9 +188,9 @@ def test_keys(runs: Path, watch: Callable[..., Watched]) -> None:
         page.wait_for_selector("text=0 of 20")
         page.keyboard.press("Escape")
         page.keyboard.press("?")
-        assert page.get_by_role("dialog").is_visible()
+        page.get_by_role("dialog").wait_for()
         page.keyboard.press("Escape")
-        assert page.get_by_role("dialog").count() == 0
+        page.get_by_role("dialog").wait_for(state="detached")
 
 
 def test_what_is_not_understood_is_said(runs: Path, watch: Callable[..., Watched]) -> None:
@@ -199,7 +200,7 @@ def test_what_is_not_understood_is_said(runs: Path, watch: Callable[..., Watched
         note = page.locator(".note").first
         note.wait_for()
         assert "cot:purple length>x" in note.inner_text()
-        assert page.locator(".row:not(.head)").count() > 10
+        page.locator(".row:not(.head)").nth(10).wait_for()
 
 
 @pytest.mark.parametrize("carrier", ["http", "file"])
@@ -289,7 +290,7 @@ def test_a_running_run_is_followed(tmp_path: Path, watch: Callable[..., Watched]
         results.write_bytes(kept)
         page.click(".brand")
         page.wait_for_selector("a.score")
-        assert page.locator(".tag.live").count() == 0
+        page.locator(".tag.live").wait_for(state="detached")
 
 
 def test_many_rows_are_few_elements(tmp_path: Path, watch: Callable[..., Watched]) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -15,6 +16,14 @@ from typing import Any
 
 from lm_eval.cli import main
 from tests.support.paths import SOURCE
+
+_PROGRESS = re.compile(r"\S+: [\d,]+/[\d,]+(, .*)?")
+
+
+def without_progress(printed: str) -> str:
+    """What was printed, without what a run says while it works, if the machine lets it take a moment."""
+    lines = printed.splitlines(keepends=True)
+    return "".join(line for line in lines if not _PROGRESS.fullmatch(line.rstrip("\n")))
 
 
 @dataclass

@@ -20,6 +20,7 @@ from lm_eval.data.hub.client import (
 )
 from lm_eval.data.hub.settings import HubSettings
 from tests.support.servers.data_hub import TOKEN, DataHub, Fault
+from tests.support.servers.faulty import nobody
 
 
 @pytest.fixture
@@ -146,13 +147,11 @@ def test_a_host_with_several_addresses_is_reached_by_any(
     hub: DataHub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     port = int(hub.url.rpartition(":")[2])
-    with socket.socket() as closed:
-        closed.bind(("127.0.0.1", 0))
-        dead = closed.getsockname()[1]
     kinds = (socket.AF_INET, socket.SOCK_STREAM, 6, "")
-    found = [(*kinds, ("127.0.0.1", dead)), (*kinds, ("127.0.0.1", port))]
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    assert client_of(hub.url).get_json("/api/datasets/o/n/revision/main")[0]["id"] == "o/n"
+    with nobody() as dead:
+        found = [(*kinds, ("127.0.0.1", dead)), (*kinds, ("127.0.0.1", port))]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+        assert client_of(hub.url).get_json("/api/datasets/o/n/revision/main")[0]["id"] == "o/n"
 
 
 def test_a_proxy_is_used(hub: DataHub, monkeypatch: pytest.MonkeyPatch) -> None:
