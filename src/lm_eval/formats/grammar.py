@@ -49,6 +49,25 @@ class Hole:
         return not self.choices
 
     @property
+    def ending(self) -> str:
+        """What may come behind an answer that another may begin with, as a regular expression.
+
+        Where a model may write only what a grammar allows, it could end such an answer with the token
+        that ends a text alone, which it seldom writes in the middle of one: numbers would grow, and
+        `New` would become `New York`.
+        """
+        if self.choices:
+            longer = [
+                text[len(start)]
+                for start in self.choices
+                for text in self.choices
+                if len(text) > len(start) and text.startswith(start)
+            ]
+            signs = re.sub(r"([\\\]\[^-])", r"\\\1", "".join(dict.fromkeys(longer)))
+            return rf"(?:[^{signs}][^\r\n]{{0,15}})?" if longer else ""
+        return r"(?:[^0-9.][^0-9\r\n]{0,15})?" if self.name == "number" else r"[\r\n]{0,2}"
+
+    @property
     def gbnf(self) -> str | None:
         """The hole in the notation of llama.cpp; None for a pattern that it has no words for."""
         if self.choices:
@@ -138,6 +157,34 @@ class Grammar:
                 return None
             words.append(said)
         return "root ::= " + " ".join(words)
+
+    def structured_outputs(self, *, may_lead: bool = True) -> dict[str, Any]:
+        """The grammar as vLLM takes it: a list of texts, else a regular expression.
+
+        Replies may hold more than the parts allow, behind an answer without an end: see ``held``.
+        ``may_lead``: whether a blank may come first.
+        """
+        if self.texts is None or self.ends_open:
+            return {"regex": f"{self.regex}{self._ending}"}
+        blanks = [f"{self.lead}{text}" for text in self.texts] if may_lead else []
+        return {"choice": list(dict.fromkeys([*blanks, *self.texts]))}
+
+    def held(self, reply: str) -> str | None:
+        """What the parts allow of a reply to ``structured_outputs``; None where they do not."""
+        if self.allows(reply):
+            return reply
+        pattern = f"({self.regex}){self._ending}"
+        match = re.fullmatch(pattern, reply) or re.fullmatch(pattern, reply.rstrip())
+        return None if match is None else match[1]
+
+    @property
+    def ends_open(self) -> bool:
+        """Whether a longer reply may begin with one that the parts allow."""
+        return bool(self._ending)
+
+    @cached_property
+    def _ending(self) -> str:
+        return self.parts[-1].ending if isinstance(self.parts[-1], Hole) else ""
 
     @cached_property
     def schema(self) -> dict[str, Any]:

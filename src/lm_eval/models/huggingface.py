@@ -47,7 +47,7 @@ from lm_eval.models.hf.options import (
     with_subfolder,
 )
 from lm_eval.models.hf.sources import is_object
-from lm_eval.models.hf.tokens import HFVocabulary, Tokens, tokenizer_json
+from lm_eval.models.hf.tokens import HFVocabulary, Tokens, tokenizer_json, with_reasoning
 from lm_eval.models.local.enforcer import Enforcer
 from lm_eval.models.local.model import LocalLM
 from lm_eval.models.local.token_tree import Span
@@ -414,11 +414,7 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         return self._held[1]
 
     def _aloud(self, reply: Reply) -> str:
-        mark = self.think_end_token
-        if reply.reasoning is None or mark is None:
-            return str(reply)
-        between = self.tokenizer.decode([mark]) if isinstance(mark, int) else mark
-        return f"{reply.reasoning}{between}\n{reply}"
+        return with_reasoning(reply, self.think_end_token, self.tokenizer)
 
     def _generate(self, jobs: Iterable[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
         engine = self.engine

@@ -37,11 +37,7 @@ def fields(dialect: Dialect, grammar: Grammar, *, is_chat: bool) -> dict[str, An
     Behind a prompt an answer may begin with a blank; the turn of a chat does not.
     """
     if dialect == "structured_outputs":
-        texts = grammar.texts
-        if texts is None:
-            return {dialect: {"regex": grammar.regex}}
-        blanks = [f"{grammar.lead}{text}" for text in texts] if not is_chat else []
-        return {dialect: {"choice": list(dict.fromkeys([*blanks, *texts]))}}
+        return {dialect: grammar.structured_outputs(may_lead=not is_chat)}
     if dialect == "grammar":
         return None if grammar.gbnf is None else {dialect: grammar.gbnf}
     schema = {"name": "answer", "strict": True, "schema": grammar.schema}
@@ -52,6 +48,8 @@ def held_text(dialect: Dialect, grammar: Grammar, reply: str) -> str | None:
     """What a reply says, if the grammar allows it."""
     if dialect == "response_format":
         return grammar.from_object(reply)
+    if dialect == "structured_outputs":
+        return grammar.held(reply)
     return reply if grammar.allows(reply) or grammar.allows(reply.rstrip()) else None
 
 

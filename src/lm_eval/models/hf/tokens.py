@@ -19,6 +19,7 @@ from lm_eval.models.hf.loading import find_tokenizer, import_torch, load_config,
 from lm_eval.models.hf.options import read_backend
 from lm_eval.models.hf.sources import converted, find_source
 from lm_eval.models.sampling import valid_text
+from lm_eval.requests import Reply
 
 
 class Tokens:
@@ -187,6 +188,14 @@ class Tokens:
                 f"{reason}. Try without --system_instruction, with --fewshot_as_multiturn false, "
                 "or without --apply_chat_template."
             ) from error
+
+
+def with_reasoning(reply: Reply, mark: str | int | None, tokenizer: Any) -> str:
+    """A reply as the model wrote it: the reasoning that is kept apart from it, ``mark``, the answer."""
+    if reply.reasoning is None or mark is None:
+        return str(reply)
+    between = tokenizer.decode([mark]) if isinstance(mark, int) else mark
+    return f"{reply.reasoning}{between}\n{reply}"
 
 
 def tokenizer_json(tokenizer: Any, model_name: str) -> str:

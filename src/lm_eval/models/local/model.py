@@ -121,7 +121,14 @@ class LocalLM(ExtensibleLM):
         raise self._cannot("hold replies to a grammar")
 
     def cannot_hold(self, grammar: Grammar) -> str | None:
-        return super().cannot_hold(grammar) or self._enforcer().cannot_hold(grammar)
+        return super().cannot_hold(grammar) or self._why_not_held(grammar)
+
+    def _why_not_held(self, grammar: Grammar) -> str | None:
+        return self._enforcer().cannot_hold(grammar)
+
+    def _hold(self, job: Job, grammar: Grammar) -> Job:
+        """The job with its reply held to a grammar."""
+        return replace(job, constrain=partial(self._enforcer().constraint, grammar))
 
     def _aloud(self, reply: Reply) -> str:
         """A reply as the model wrote it, with what is kept apart from it."""
@@ -262,17 +269,16 @@ class LocalLM(ExtensibleLM):
         grammar = request.grammar
         assert grammar is not None
         answering = replace(options, until=options.until if grammar.is_open else ())
-        constrain = partial(self._enforcer().constraint, grammar)
         if grammar.opening is None:
-            return replace(self._job(place, request, answering, prompt), constrain=constrain)
+            return self._hold(self._job(place, request, answering, prompt), grammar)
 
         def answer(reply: Reply) -> Job:
             said = grammar.before_answer(self._aloud(reply))
             (whole,) = self._encode([text + said])
             limited = replace(answering, max_gen_toks=answer_room(grammar))
             room = self.window - limited.max_gen_toks
-            job = self._job(place, request, limited, whole[-room:])
-            return replace(job, constrain=constrain, said=grammar.before_answer(reply))
+            job = self._hold(self._job(place, request, limited, whole[-room:]), grammar)
+            return replace(job, said=grammar.before_answer(reply))
 
         free = replace(options, until=(*options.until, grammar.opening))
         return replace(self._job(place, request, free, prompt), then=answer)

@@ -15,9 +15,10 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from lm_eval.errors import ModelError
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.local.model import Job
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.sampling import cut_at_stop
@@ -47,6 +48,8 @@ class VllmJob(Job):
 
     params: Any = None
     think_end: str | int | None = None
+    grammar: Grammar | None = None
+    """What the reply is held to, by ``params``."""
 
 
 @dataclass
@@ -61,6 +64,7 @@ class VllmEngine:
     """Prompts that were asked a second time, because the cache held too much of them."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _again: deque[Ask] = field(default_factory=deque)
+    """What comes before anything new: prompts that are asked again, or go on behind a reply."""
 
     def __post_init__(self) -> None:
         from vllm import SamplingParams
@@ -226,9 +230,26 @@ class VllmEngine:
         """``(job, reply)`` as replies are complete."""
         for ask, output in self.run(Ask(job.prompt, job.params, job=job) for job in jobs):
             assert ask.job is not None
-            yield ask.job, self._reply(ask.job, output.outputs[0])
+            reply = self._reply(ask.job, output.outputs[0])
+            if ask.job.then is None:
+                yield ask.job, reply
+            else:
+                behind = cast(VllmJob, ask.job.then(reply))
+                self._again.append(Ask(behind.prompt, behind.params, job=behind))
+
+    def cannot_hold(self, params: Any) -> str | None:
+        """Why vLLM does not take arguments with a grammar; None where it does."""
+        name = f"lm-eval-{next(self._numbers)}"
+        try:
+            self._engine.add_request(name, {"prompt_token_ids": [0]}, params)
+        except Exception as error:  # releases differ in which
+            return f"vLLM refuses it: {first_line(error).rstrip(':')}"
+        self._engine.abort_request([name])
+        return None
 
     def _reply(self, job: VllmJob, output: Any) -> Reply:
+        if job.grammar is not None:
+            return _held_reply(job, job.grammar, output)
         finish = "length" if output.finish_reason == "length" else "stop"
         if job.think_end is None:
             return Reply(output.text, finish=finish)  # type: ignore[arg-type]
@@ -251,6 +272,21 @@ class VllmEngine:
         parts = (tokens[:last], tokens[last + 1 :])
         before, after = (decode(part, skip_special_tokens=True) for part in parts)
         return before, after.lstrip()
+
+
+def _held_reply(job: VllmJob, grammar: Grammar, output: Any) -> Reply:
+    """A reply as far as its grammar allows it; an error where vLLM did not hold it."""
+    is_cut = output.finish_reason == "length"
+    text = grammar.held(output.text)
+    if text is None and not (is_cut and grammar.may_become(output.text)):
+        raise ModelError(
+            f"vLLM did not hold a reply to its grammar ({output.text[:80]!r}, "
+            f"{output.finish_reason}). Ask without +enforced, or try another "
+            "structured_outputs_config in --model_args."
+        )
+    is_whole = text is not None and not (is_cut and grammar.ends_open)
+    said = output.text if text is None else text
+    return Reply(job.said + said, finish="stop" if is_whole else "length")
 
 
 def _finite(logprob: float) -> float:

@@ -9,15 +9,17 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ModelError, UsageError
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM, Capabilities
 from lm_eval.models.hf.loading import find_tokenizer, load_config, load_gguf, load_tokenizer
 from lm_eval.models.hf.options import chat_arguments, window_of
 from lm_eval.models.hf.sources import ModelSource, converted, digest_of, find_source
-from lm_eval.models.hf.tokens import HFVocabulary, Tokens
+from lm_eval.models.hf.tokens import HFVocabulary, Tokens, with_reasoning
 from lm_eval.models.local.model import Job, LocalLM
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.sampling import GenerationOptions
@@ -26,9 +28,11 @@ from lm_eval.models.vllm.options import (
     check_engine_arguments,
     check_options,
     check_values,
+    held_by,
     import_vllm,
     make_llm,
     sampling_params,
+    with_grammar,
 )
 from lm_eval.requests import GenerateRequest, Reply
 
@@ -151,7 +155,9 @@ class VLLM(LocalLM):
             prefix_token_id=prefix_token_id,
             chat_arguments=chat_arguments(chat_template_args, enable_thinking),
         )
-        self.capabilities = Capabilities(chat_template=self.tokens.chat_template is not None)
+        self.capabilities = Capabilities(
+            chat_template=self.tokens.chat_template is not None, enforces=True
+        )
         arguments = {
             "model": self._source.at,
             "tokenizer": self._tokenizer_source.at,
@@ -174,7 +180,9 @@ class VLLM(LocalLM):
         }
         self.engine_arguments = {k: v for k, v in arguments.items() if v is not None}
         check_engine_arguments(self.engine_arguments, _arguments())
-        self.model = make_llm(self.engine_arguments, self._source.name)
+        self.model = make_llm(
+            {**held_by(self.tokenizer), **self.engine_arguments}, self._source.name
+        )
         self._settings = self.model.llm_engine.vllm_config
         longest = int(self._settings.model_config.max_model_len) - _LEFT_FREE
         self._window = longest if wanted is None else min(int(wanted), longest)
@@ -370,6 +378,19 @@ class VLLM(LocalLM):
             params=sampling_params(request, options, seed=self.seed, stops=stops),
             think_end=self.think_end_token,
         )
+
+    def _why_not_held(self, grammar: Grammar) -> str | None:
+        from vllm import SamplingParams
+
+        return self.engine.cannot_hold(with_grammar(SamplingParams(max_tokens=1), grammar))
+
+    def _hold(self, job: Job, grammar: Grammar) -> Job:
+        assert isinstance(job, VllmJob)
+        params = with_grammar(job.params, grammar)
+        return replace(job, params=params, grammar=grammar, think_end=None)
+
+    def _aloud(self, reply: Reply) -> str:
+        return with_reasoning(reply, self.think_end_token, self.tokenizer)
 
     def _generate(self, jobs: Iterable[Any]) -> Iterator[tuple[Job, Reply]]:
         return self.engine.generate(jobs)

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError, did_you_mean
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.hf.options import chat_arguments
 from lm_eval.models.sampling import (
     GenerationOptions,
@@ -168,6 +169,28 @@ def sampling_params(
         raise UsageError(
             f"Task {request.task!r}: vLLM refuses these generation arguments: {first_line(error)}."
         ) from error
+
+
+def held_by(tokenizer: Any) -> dict[str, Any]:
+    """Arguments of an engine whose replies are held as those of other local models, by llguidance.
+
+    It knows the tokenizers of the ``tokenizers`` library; for others the choice is vLLM's.
+    """
+    from vllm.engine.arg_utils import EngineArgs
+
+    is_known = any(one.name == "structured_outputs_config" for one in fields(EngineArgs))
+    if not is_known or getattr(tokenizer, "backend_tokenizer", None) is None:
+        return {}
+    return {"structured_outputs_config": {"backend": "guidance"}}
+
+
+def with_grammar(params: Any, grammar: Grammar) -> Any:
+    """The arguments of a reply that is held to a grammar."""
+    from vllm.sampling_params import StructuredOutputsParams
+
+    held = params.clone()
+    held.structured_outputs = StructuredOutputsParams(**grammar.structured_outputs())
+    return held
 
 
 def check_options(request: GenerateRequest, options: GenerationOptions) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -154,3 +155,46 @@ def test_strings_in_gbnf_are_escaped_as_in_json() -> None:
 def test_a_wrong_grammar_is_told(value: object, words: str) -> None:
     with pytest.raises(ConfigError, match=words):
         checked_grammar(value, "Format 'f'")
+
+
+@pytest.mark.parametrize(
+    ("grammar", "reply", "held"),
+    [
+        (Grammar((Hole(choices=("A", "B")),)), " A", " A"),
+        (Grammar((Hole(choices=("A", "B")),)), "A.", None),
+        (Grammar((Hole(choices=("A", "B")),)), "B\n", "B"),
+        (Grammar((Hole(choices=("New", "New York")),)), "New York.", "New York"),
+        (Grammar((Hole(choices=("New", "New York")),)), " New.", " New"),
+        (Grammar((Hole(choices=("New", "New York")),)), "New is", None),
+        (Grammar((Hole(choices=("-", "-]")),)), "-\\", "-"),
+        (Grammar((NUMBER,)), "42", "42"),
+        (Grammar((NUMBER,)), " 42 apples", " 42"),
+        (Grammar((NUMBER,)), "4.5)", "4.5"),
+        (Grammar((NUMBER,)), "4 and 5", None),
+        (Grammar((NUMBER,)), "none", None),
+        (Grammar((line(),)), "a dog\n", "a dog"),
+        (Grammar((line(),)), "a dog\nand more", None),
+        (Grammar((Hole(pattern="[a-z]+"),)), "dog\n\n", "dog"),
+        (Grammar(("<", NUMBER, ">")), "<4>", "<4>"),
+        (Grammar(("<", NUMBER, ">")), "<4> x", None),
+        (Grammar((" ", NUMBER), "It is"), " 7 of", " 7"),
+    ],
+)
+def test_a_reply_without_an_end_of_its_own_may_say_a_little_more(
+    grammar: Grammar, reply: str, held: str | None
+) -> None:
+    assert grammar.held(reply) == held
+    asked = grammar.structured_outputs()
+    if held is not None and "regex" in asked:
+        assert re.fullmatch(asked["regex"], reply)
+
+
+def test_vllm_gets_texts_where_they_can_be_listed() -> None:
+    grammar = Grammar((Hole(choices=("A", "B")),))
+    assert grammar.structured_outputs() == {"choice": [" A", " B", "A", "B"]}
+    assert grammar.structured_outputs(may_lead=False) == {"choice": ["A", "B"]}
+    assert grammar.behind_opening()[1] == grammar
+    one_begins_another = Grammar((Hole(choices=("New", "New York")),))
+    assert set(one_begins_another.structured_outputs()) == {"regex"}
+    behind = Grammar((" ", Hole(choices=("A", "B"))), "It is")
+    assert behind.structured_outputs() == {"choice": [" A", " B"]}
