@@ -10,10 +10,11 @@ import hashlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from lm_eval.errors import ModelError, UsageError
+from lm_eval.errors import MissingExtraError, ModelError, UsageError
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM, Capabilities
 from lm_eval.models.hf.loading import find_tokenizer, load_config, load_gguf, load_tokenizer
@@ -22,6 +23,7 @@ from lm_eval.models.hf.sources import ModelSource, converted, digest_of, find_so
 from lm_eval.models.hf.tokens import HFVocabulary, Tokens, with_reasoning
 from lm_eval.models.local.model import Job, LocalLM
 from lm_eval.models.local.token_tree import Span
+from lm_eval.models.ray.cluster import INSTALL
 from lm_eval.models.sampling import GenerationOptions
 from lm_eval.models.vllm.engine import VllmEngine, VllmJob
 from lm_eval.models.vllm.options import (
@@ -222,6 +224,14 @@ class VLLM(LocalLM):
         copies = int(arguments.get("data_parallel_size") or 1)
         if copies < 2:
             return cls(**arguments)
+        if find_spec("ray") is None:
+            raise MissingExtraError(
+                f"data_parallel_size={copies}: vLLM holds one copy of a model in a process, so "
+                f"{copies} copies are replicas of --model ray, and Ray is not installed. Without it, "
+                "start servers of vLLM and give --model local-completions all their addresses "
+                "(docs/api-models.md).",
+                install=INSTALL,
+            )
         from lm_eval.models.ray.model import RayLM
 
         gpus = int(arguments.get("tensor_parallel_size") or 1)

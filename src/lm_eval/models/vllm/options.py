@@ -123,29 +123,69 @@ def make_llm(arguments: Mapping[str, Any], name: str) -> Any:
             raise _not_loaded(error, said(), name) from error
 
 
+_WEIGHTS = (
+    "take weights of fewer bits (dtype=bfloat16 or float16, quantization=…), or spread them over GPUs "
+    "with tensor_parallel_size"
+)
+_ADVICE: Sequence[tuple[str, str]] = (
+    (
+        r"greater than the derived max_model_len",
+        "Lower max_model_len to the model's own window, or leave it out.",
+    ),
+    (
+        r"kv cache\s+is needed",
+        "The weights fit, but not the KV cache of one text as long as the window: lower max_model_len, "
+        "or make room for it: raise gpu_memory_utilization or kv_cache_memory_bytes (on a CPU also "
+        f"VLLM_CPU_KVCACHE_SPACE, in GiB), or {_WEIGHTS}.",
+    ),
+    (
+        r"less than desired",
+        "Something else uses this memory: lower gpu_memory_utilization, the part of it that vLLM takes "
+        "(on a CPU, of the machine's memory), or end the other process.",
+    ),
+    (
+        r"on kv cache allocation is less",
+        "Lower kv_cache_memory_bytes or VLLM_CPU_KVCACHE_SPACE (in GiB), or gpu_memory_utilization "
+        "where neither is set.",
+    ),
+    (
+        r"memory for the cache blocks",
+        "The weights leave no memory for the KV cache: raise gpu_memory_utilization if nothing else "
+        f"uses it (or kv_cache_memory_bytes if you gave it), or {_WEIGHTS}.",
+    ),
+    (
+        r"memory",
+        f"The model does not fit: {_WEIGHTS}. With a GPU that something else uses too, lower "
+        "gpu_memory_utilization; lower max_model_len or max_num_seqs if only little is missing.",
+    ),
+    (r"not supported|architectures", "--model hf runs what transformers runs."),
+    (r"", "VLLM_LOGGING_LEVEL=INFO in the environment shows what it does while it loads."),
+)
+"""What helps, by the first of these patterns that vLLM's reason has."""
+_HINTS = re.compile(
+    r"[.]?\s+(?:On the CPU backend, the|Try (?:in|de)creasing|To resolve:|To allow overriding|Decrease |"
+    r"Reduce |See https?://|Based on the available memory, )"
+)
+"""Where vLLM's own advice begins: it names its command line, not ours."""
+
+
 def _not_loaded(error: Exception, said: str, name: str) -> ModelError:
     """One message: the last reason that vLLM or one of its processes gave."""
     reason = first_line(error)
+    if checked := re.search(r"^\s*Value error, (.+?)(?: \[type=|$)", str(error), re.MULTILINE):
+        reason = checked[1]  # of pydantic, whose first line says only how many there are
     if "root cause above" in str(error) or "initialization failed" in str(error):
         raised = re.findall(r"(?:^|\] )((?:\w+\.)*\w*(?:Error|Exception): .+)$", said, re.MULTILINE)
         others = [line for line in raised if "initialization failed" not in line]
-        reason = (others or [reason])[-1].strip().rstrip(".")
-    text = f"{reason} {error}".lower()
-    if "kv cache" in text or "cache blocks" in text:
-        advice = (
-            "The model fits, but not its window: lower max_model_len, or raise "
-            "gpu_memory_utilization (on a CPU: VLLM_CPU_KVCACHE_SPACE, in GiB)."
+        reason = (others or [reason])[-1].strip()
+    longest = re.search(r"estimated maximum model length is (\d+)", reason)
+    advice = next(text for pattern, text in _ADVICE if re.search(pattern, reason, re.IGNORECASE))
+    if longest is not None:
+        advice = advice.replace(
+            "lower max_model_len,", f"lower max_model_len ({longest[1]} fits),", 1
         )
-    elif "memory" in text:
-        advice = (
-            "Lower gpu_memory_utilization if something else uses the GPU; spread the model with "
-            "tensor_parallel_size; or use a dtype or quantization of fewer bits."
-        )
-    elif "not supported" in text or "architectures" in text:
-        advice = "--model hf runs what transformers runs."
-    else:
-        advice = "VLLM_LOGGING_LEVEL=INFO in the environment shows what it does while it loads."
-    return ModelError(f"vLLM could not load {name}: {reason.rstrip('.')}. {advice}")
+    reason = _HINTS.split(reason, maxsplit=1)[0].rstrip(". ")
+    return ModelError(f"vLLM could not load {name}: {reason}. {advice}")
 
 
 def sampling_params(
