@@ -1,4 +1,4 @@
-"""A real vLLM server over HTTP: letters, texts, replies, chats and enforced formats.
+"""A real vLLM server over HTTP: letters, texts, replies, chats, enforced formats, Anthropic's messages.
 
 Needs an environment of its own: ``make test-vllm``.
 """
@@ -21,7 +21,9 @@ from lm_eval.models.gguf import default_weights
 from lm_eval.models.huggingface import HFLM
 from lm_eval.models.loading import load_model
 from lm_eval.models.openai_completions import LocalChatCompletion, LocalCompletionsAPI
+from lm_eval.models.providers.anthropic import AnthropicChat
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
+from tests.support.command_line import Workplace
 from tests.support.vllm_process import vllm_server
 
 PER_TOKEN = 1e-3
@@ -104,8 +106,8 @@ def test_replies(texts: LocalCompletionsAPI, hf: HFLM) -> None:
     assert answers(texts, asked) == answers(hf, asked)
 
 
-def chat_requests(*chats: Chat) -> list[Request]:
-    kwargs = {"until": ["\n"], "max_gen_toks": 8}
+def chat_requests(*chats: Chat, **kwargs: Any) -> list[Request]:
+    kwargs = {"until": ["\n"], "max_gen_toks": 8, **kwargs}
     return [GenerateRequest("t", n, 0, chat, kwargs) for n, chat in enumerate(chats)]
 
 
@@ -134,3 +136,55 @@ def test_enforced_formats_hold(
     command = ["run", "--tasks", "demo_mcq@generate+enforced", "--limit", "6", "--model", model]
     assert main([*command, "--model_args", arguments, "--output_path", str(tmp_path)]) == 0
     assert "100 %" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def messages(address: str) -> Iterator[AnthropicChat]:
+    model = AnthropicChat(model="smol", base_url=f"{address}/v1/messages")
+    yield model
+    model.close()
+
+
+def test_messages_of_anthropic(messages: AnthropicChat, hf: HFLM) -> None:
+    asked = chat_requests(
+        Chat((USER,)),
+        Chat((Message("system", "You answer in one word."), USER)),
+        Chat((USER, Message("assistant", "Paris"), Message("user", "And of Italy?"))),
+    )
+    assert answers(messages, asked) == answers(hf, asked)
+
+
+@pytest.mark.parametrize("until", [["is"], ["\n", "is"], [" "]])
+def test_messages_stop(messages: AnthropicChat, hf: HFLM, until: list[str]) -> None:
+    """White space is not a stop string of this protocol, and counts all the same."""
+    asked = chat_requests(Chat((USER,)), until=until, max_gen_toks=16)
+    (reply,), (expected,) = answers(messages, asked), answers(hf, asked)
+    assert (reply, reply.finish) == (expected, expected.finish) == (expected, "stop")
+    (free,) = answers(messages, chat_requests(Chat((USER,)), until=[], max_gen_toks=16))
+    assert any(stop in free for stop in until), "it was really cut"
+
+
+def test_messages_that_are_cut(messages: AnthropicChat) -> None:
+    (reply,) = answers(messages, chat_requests(Chat((USER,)), until=[], max_gen_toks=2))
+    assert reply.finish == "length"
+
+
+def test_messages_are_counted_as_chats_are(address: str, tmp_path: Path) -> None:
+    """Two protocols of one server, asked the same: the same replies, and the same tokens."""
+    ways = {"anthropic-chat": "messages", "local-chat-completions": "chat/completions"}
+    counted, replies = [], []
+    for model, path in ways.items():
+        (tmp_path / model).mkdir()
+        work = Workplace(tmp_path / model)
+        arguments = f"model=smol,base_url={address}/v1/{path}"
+        done = work.cli(
+            *("run", "--tasks", "demo_mcq@generate", "--limit", "6", "--model", model),
+            *("--model_args", arguments, "--output_path", str(work.output), "--log_samples"),
+        )
+        assert done.code == 0, done.err
+        total = work.results()["accounting"]["total"]
+        counted.append({name: total[name] for name in ("requests", "tokens_in", "tokens_out")})
+        replies.append([row["resps"] for row in work.samples("demo_mcq@generate")])
+    assert counted[0] == counted[1]
+    assert counted[0]["tokens_in"] > 6 * 20
+    assert replies[0] == replies[1]
