@@ -30,6 +30,24 @@ IN_PROCESS = {**ENVIRONMENT, "VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
 START_S = 600
 
 
+def run_batch(model: Path, name: str, requests: bytes, folder: Path) -> bytes:
+    """What vLLM's ``run_batch`` answers to a file of requests, as it writes it."""
+    (folder / "requests.jsonl").write_bytes(requests)
+    command = [sys.executable, "-m", "vllm.entrypoints.openai.run_batch", "--model", str(model)]
+    command += ["-i", str(folder / "requests.jsonl"), "-o", str(folder / "answers.jsonl")]
+    command += ["--served-model-name", name, "--max-model-len", "2048", "--enforce-eager"]
+    done = subprocess.run(
+        [*command, "--dtype", "float32"],
+        env={**os.environ, **ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        timeout=START_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return (folder / "answers.jsonl").read_bytes()
+
+
 @contextmanager
 def vllm_server(model: Path, name: str, *options: str) -> Iterator[str]:
     """The address of a server of vLLM, which ends with this."""

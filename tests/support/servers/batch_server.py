@@ -37,7 +37,9 @@ class Batch:
 class BatchServer:
     """``looks``: how often a batch is looked at before it is over. ``drops``: whether the reply to a
     batch's creation is lost. ``stalls``: whether nothing comes, and that not before ``go_on`` is set.
-    ``refuses``: what a batch is refused with. ``most_listed``: batches on a page of their list."""
+    ``answer_file``: who answers a file of OpenAI's in place of ``reply``; what that gives is handed out
+    as it is. ``refuses``: what a batch is refused with. ``most_listed``: batches on a page of their
+    list."""
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class BatchServer:
         refuses: str = "",
         most_listed: int = 100,
         reply: Callable[[Any], str] = lambda body: "A",
+        answer_file: Callable[[bytes], bytes] | None = None,
         port: int = 0,
         key: str | None = None,
     ) -> None:
@@ -60,6 +63,7 @@ class BatchServer:
             reply,
         )
         self.key = key
+        self.answer_file = answer_file
         self.most_listed = most_listed
         self.stalls = stalls
         self.begun, self.go_on = threading.Event(), threading.Event()
@@ -135,6 +139,11 @@ class BatchServer:
         if name in self.files:
             return self.files[name]
         kind, _, batch_id = name.partition("-")
+        if self.answer_file is not None:
+            input_file = self.batches[batch_id].input_file
+            assert input_file is not None
+            self.files[name] = self.answer_file(self.files[input_file])
+            return self.files[name]
         lines = []
         for custom_id, body, fate in self.batches[batch_id].outcomes:
             line: dict[str, Any] = {"id": f"r-{custom_id}", "custom_id": custom_id, "error": None}
