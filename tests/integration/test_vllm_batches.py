@@ -53,6 +53,7 @@ def asked(work: Workplace, url: str, *more: str) -> dict[str, Any]:
     }
 
 
+@pytest.mark.timeout(1800)  # two engines start, one after the other
 def test_vllms_run_batch_answers_our_files(weights: Path, tmp_path: Path) -> None:
     (tmp_path / "batch").mkdir()
     (tmp_path / "direct").mkdir()

@@ -27,7 +27,7 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "2",
 }
 IN_PROCESS = {**ENVIRONMENT, "VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
-START_S = 600
+START_S = 800
 
 
 def run_batch(model: Path, name: str, requests: bytes, folder: Path) -> bytes:
