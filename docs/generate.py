@@ -21,7 +21,7 @@ from typing import Any, get_args, get_type_hints
 import yaml
 
 import lm_eval.scoring.metrics  # noqa: F401  # registers them
-import nugget_eval.reading  # noqa: F401  # registers its reader
+import nugget_eval.reading.registered  # noqa: F401  # registers its reader
 from lm_eval.addresses.backends import ADVICE
 from lm_eval.addresses.names import NAMES
 from lm_eval.cli import build_parser

@@ -17,7 +17,6 @@ from nugget_eval.reading.reader import (
     strip_thinking_reasoning_blocks,
 )
 from nugget_eval.reading.reasoning import Reasoned, read_reasoning
-from nugget_eval.reading.registered import nugget_labels
 from nugget_eval.reading.spellings import LABELS, ORDER, RANK, Label, label_of
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "LabelReading",
     "Reasoned",
     "label_of",
-    "nugget_labels",
     "parse_labels_multi_format",
     "read_labels",
     "read_reasoning",

@@ -1,4 +1,7 @@
-"""The reader under its name in ``lm_eval``: a format whose choices are nuggets can read their labels."""
+"""The reader under its name in ``lm_eval``: a format whose choices are nuggets can read their labels.
+
+``lm_eval`` finds it by its entry point in the group ``lm_eval.readers``; nothing else imports it.
+"""
 
 from __future__ import annotations
 
