@@ -2,44 +2,29 @@
 
 ``Nuggets 1 and 3 are supported, nugget 2 is not``; ``I assign support to the first``; ``None of them is
 supported``. A sentence that doubts, asks, quotes or sets a condition claims nothing; one whose words
-between nugget and label say anything else leaves that nugget without a label.
+between nugget and label say anything else leaves that nugget without a label. Words such as *most* are
+a phrase about nuggets too, but nobody can tell which.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from nugget_eval.reading.candidates import LabelWords, Slot, Span
 from nugget_eval.reading.cues import cue_before
 from nugget_eval.reading.prose import vocabulary as v
-from nugget_eval.reading.prose.subjects import Subject, subjects
 from nugget_eval.reading.remarks import takes_back
 from nugget_eval.reading.spellings import STEM, Label
 
-LABEL = re.compile(
-    r"(?<![A-Za-z0-9_])(?:"
-    r"(?P<verb>(?:does|do|did)(?:[ ]not|n't|n’t)[ ]support"
-    r"|(?:(?:fully|partially|partly|only|clearly)[ ]){0,2}supports)"
-    r"|(?:(?:only|explicitly|directly|clearly|entirely|fully|full|completely|partially|partly|partial|not|no|un"
-    r"|non)[ _-]?){0,3}support(?:ed)?|(?P<denied>but[ ]not(?=[ ](?:the|nuggets?|number|for)[ ])"
-    r"|(?:(?:is|are|was|were|does|do)[ ]not|isn't|aren't)(?=[ ]?(?:[.,;!]|\Z))))(?![A-Za-z0-9_])",
-    re.IGNORECASE,
-)
 _EMPHASIS = re.compile(r"\A(?:only|explicitly|directly|clearly|entirely)[ _-](?=\w)", re.IGNORECASE)
-SENTENCE = re.compile(r"(?:[^.!?;。\n]|[.](?=\w))+[.!?;。]?")
 _LONGEST = 1_000
 # What a sentence says between a nugget and its label, or a label and its nugget.
 _GLUE = re.compile(rf"(?:[^\w?]|{v.GLUE})*", re.IGNORECASE)
 _DENYING_GLUE = re.compile(rf"(?:[^\w?]|{v.GLUE}|{v.NOT_GLUE})*", re.IGNORECASE)
 _TO = re.compile(rf"(?:[^\w?.]|{v.TO_WORDS})*", re.IGNORECASE)
 _JOIN = re.compile(rf"[ \t,&/*`\"']*(?:{v.AND}[ \t*`\"']*)?", re.IGNORECASE)
-_LEAD = re.compile(
-    rf"(?:[^\w?]|{v.GLUE}|{v.AND}|passage|text|document|article|source|there|but|while|whereas|go|with"
-    r"|although|though|however|overall|give|choose|le|texte|passaggio|der|aber)*",
-    re.IGNORECASE,
-)
 _SO = re.compile(
     rf"{v.SO}|{v.LABEL_NOUN}|\b(?:it|this)[ ]is\b"
     r"|(?<=\band )(?:so[ ])?(?:receives?|gets?|(?:is|are)[ ](?:labell?ed|marked|rated|therefore))\b",
@@ -54,32 +39,17 @@ _OPENING = re.compile(
 _REPORTED = re.compile(r"[\s,]*(?:says|said|states|claims|according)\b", re.IGNORECASE)
 _COLON = re.compile(r"(?::|→|->|=>|—|\s\()[\s*`\"'(\[]*\Z")
 _DOUBT = re.compile(v.DOUBT, re.IGNORECASE)
-_DENIED = re.compile(
-    r"\b(?:not|never|false|untrue|incorrect|wrong|doubt|nicht|nie|pas|jamais|nunca|não|mai|не|никогда)\b|n't\b",
-    re.I,
-)
-_CONJUNCTION = re.compile(
-    r"(?:[\s,]*(?<![^\W\d_])(?:and|but|while|whereas|und|aber|während|et|mais|tandis que|y|pero|mientras"
-    r"|que|e|mas|enquanto|ma|mentre|и|а|но|और|و|而|for|für|pour|para|per|the|le|la|les|el|los|o|os|il|der"
-    r"|die|das)(?![^\W\d_]))+\Z",
-    re.IGNORECASE,
-)
-OPEN = re.compile(
-    r"\b(?:had|were|but|only|or|unless|if|in\s+part|partly|partially|however|mostly|means|oder|aber|ou|mais|o"
-    r"|pero|mas|или|но)\b|\?|或|または|또는|أو|या",
-    re.IGNORECASE,
-)
-END = re.compile(
-    r"[\"'*`)\]]{0,4}\s{0,3}(?:\Z|[,:!)\n.;。]|[(—–]|-\s|(?:because|since|as|for\s+(?:this|the)|given|due|here"
-    r"|in\s+(?:this|the)|by\s+(?:the|this|its|any|an?|it|what|no)|and|while|explicitly|directly|clearly|fully|entirely|at\s+all"
-    r"|respectively|throughout|too|also|well|weil|da|denn|car|porque|perché|потому|par\s+le|por\s+el|durch)\b"
-    r"|です|だ|である|と|로|입니다|이다|이고|이며|है|हैं|因为)",
-    re.IGNORECASE,
-)
 _PARENTHESIS = re.compile(r"\([^()\n]{0,300}\)|\"[^\"\n]{0,300}\"|“[^”\n]{0,300}”|«[^»\n]{0,300}»")
 _BOUNDARY = re.compile(r"[,;:]")
 _ALONE = re.compile(r"\A\s+(?:only|alone)(?=\W*\Z|[.,;])")  # ``supports nugget 1 only``
 _CLAUSE_END = re.compile(r"[,;:.]|\b(?:because|since|as|weil|car|porque|perché)\b|потому|因为")
+_EXCEPT = re.compile(rf"{v.EXCEPT}[ \t]{{0,2}}{v.THE}\Z", re.IGNORECASE)
+_RANGE = re.compile(rf"#?(\d{{1,3}})[ \t]{{0,2}}(?:{v.TO}|–|—|-)[ \t]{{0,2}}#?(\d{{1,3}})", re.I)
+_DIGITS = re.compile(r"\d{1,3}")
+_PER_NUMBER = {n: re.compile(pattern, re.IGNORECASE) for n, pattern in v.NUMBERS.items()}
+MOST_NUMBERS = 500
+"""A phrase about more nuggets than this is not read."""
+Numbers = tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +90,7 @@ def claimed(text: str, words: LabelWords, count: int) -> list[Slot]:
     """The slots of all sentences that give nuggets labels, in order."""
     talk = _Talk(words, count)
     plain = without_asides(text, words)
-    for sentence in SENTENCE.finditer(plain):
+    for sentence in v.SENTENCE.finditer(plain):
         source = sentence[0]
         if len(source) <= _LONGEST and not source.rstrip().endswith("?"):
             _read(talk, source, sentence.start())
@@ -153,7 +123,7 @@ def _is_meant(talk: _Talk, subject: Subject) -> bool:
 
 
 def _labels(talk: _Talk, sentence: str) -> Iterator[_Mention]:
-    for found in LABEL.finditer(sentence):
+    for found in v.LABEL.finditer(sentence):
         is_denial = found["denied"] is not None
         label: Label | None = "not_support" if is_denial else None
         if not is_denial:
@@ -296,7 +266,7 @@ class _Reader:
     def _is_given(self, i: int, label: _Mention, following: list[Subject], after: int) -> bool:
         """True for ``support for nugget 1`` and ``the passage supports nugget 1``."""
         clause = self._clause(self.mentions[i - 1].span[1] if i else 0, label.span[0])
-        if not _LEAD.fullmatch(self.text, clause, label.span[0]):
+        if not v.LEAD.fullmatch(self.text, clause, label.span[0]):
             return False
         if not self._between(label, following[0], _TO):
             return False
@@ -329,7 +299,7 @@ class _Reader:
             return False
         last = max((m.span[1] for m in self.mentions if m.span[1] <= start), default=0)
         clause = self.text[self._clause(last, start) : start]
-        if _DENIED.search(clause) or not _OPENING.fullmatch(clause):
+        if v.DENIED.search(clause) or not _OPENING.fullmatch(clause):
             return False
         return cue_before(clause) is None
 
@@ -344,13 +314,13 @@ class _Reader:
                 return True
             if isinstance(following, Subject) and not tail.strip():
                 return False  # ``nuggets support the claim``
-            tail = _CONJUNCTION.sub("", tail.rstrip())
+            tail = v.CONJUNCTION.sub("", tail.rstrip())
         tail = _ALONE.sub("", tail)
-        if not END.match(tail) or _REPORTED.match(tail):
+        if not v.END.match(tail) or _REPORTED.match(tail):
             return False
         clause = _CLAUSE_END.split(tail.lstrip(" ,"), maxsplit=1)[0]
         is_back = mention.label is not None and takes_back(mention.label, tail[:60])
-        return not (OPEN.search(clause) or is_back)
+        return not (v.OPEN.search(clause) or is_back)
 
     def _claim(
         self,
@@ -381,3 +351,98 @@ class _Reader:
         """A single nugget that has no label yet is what the next sentences are about."""
         if len(self.pending) == 1 and len(self.pending[0].numbers) == 1:
             self.talk.topic = self.pending[0]
+
+
+# Which nuggets a phrase is about
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A phrase about nuggets; ``numbers`` is empty where it does not say which.
+
+    ``is_denied``: of none of them is the label true that follows. ``is_exception``: all but these.
+    ``is_rest``: those of which nothing has been said yet.
+    """
+
+    span: Span
+    numbers: Numbers = ()
+    is_denied: bool = False
+    is_exception: bool = False
+    is_rest: bool = False
+    is_bare: bool = False
+
+
+def subjects(sentence: str, count: int) -> Iterator[Subject]:
+    """The phrases about nuggets in a sentence, in order; ``count`` is the number of nuggets."""
+    for found in v.SUBJECT.finditer(sentence):
+        subject = _subject(found, tuple(range(1, count + 1)))
+        if _EXCEPT.search(sentence, max(0, found.start() - 40), found.start()):
+            subject = Subject(subject.span, subject.numbers, is_exception=True)
+        yield subject
+
+
+def _subject(found: re.Match[str], everyone: Numbers) -> Subject:
+    kind = next(name for name in (*_NUMBERS_OF, "none", "rest", "bare") if found[name] is not None)
+    if kind == "none":
+        return Subject(found.span(), everyone, is_denied=True)
+    if kind == "rest":
+        return Subject(found.span(), is_rest=True)
+    if kind == "bare":
+        return Subject(found.span(), (int(found["bare"]),), is_bare=True)
+    return Subject(found.span(), _NUMBERS_OF[kind](found, everyone))
+
+
+def _all(found: re.Match[str], everyone: Numbers) -> Numbers:
+    """*All three* are three nuggets, even where there are only two."""
+    number = found["all_n"] or found["these_size"]
+    size = len(everyone) if number is None else _size(number)
+    return tuple(range(1, size + 1)) if size >= len(everyone) else ()
+
+
+def _few(found: re.Match[str], everyone: Numbers) -> Numbers:
+    size = _size(found["few_n"])
+    if not 0 < size <= len(everyone):
+        return ()
+    return everyone[:size] if found["first_few"] is not None else everyone[-size:]
+
+
+def _size(word: str) -> int:
+    if word.isdigit():
+        return int(word)
+    return next((n for n, pattern in _PER_NUMBER.items() if pattern.fullmatch(word)), 0)
+
+
+def _ordinal(found: re.Match[str], everyone: Numbers) -> Numbers:
+    if found["last"] is not None:
+        return everyone[-1:]
+    return tuple(i for i in range(1, len(v.ORDINALS) + 1) if found[f"o{i}"] is not None)
+
+
+def _numbers(listed: str) -> Numbers:
+    """The numbers of ``1, 2 and 5–7``."""
+    numbers: list[int] = []
+    at = 0
+    for first, last, span in ((int(r[1]), int(r[2]), r.span()) for r in _RANGE.finditer(listed)):
+        numbers += map(int, _DIGITS.findall(listed[at : span[0]]))
+        if not first < last <= first + MOST_NUMBERS:
+            return ()
+        numbers += range(first, last + 1)
+        at = span[1]
+    return tuple(numbers + [int(n) for n in _DIGITS.findall(listed[at:])])
+
+
+# The kinds of phrases, each with how the numbers of its nuggets are found.
+_NUMBERS_OF: dict[str, Callable[[re.Match[str], Numbers], Numbers]] = {
+    "vague": lambda _found, _everyone: (),
+    "listed": lambda found, _everyone: _numbers(found["list"]),
+    "counted": lambda found, _everyone: (int(found["counted"]),),
+    "few": _few,
+    "former": lambda _found, everyone: everyone[:1] if len(everyone) == 2 else (),
+    "latter": lambda _found, everyone: everyone[1:] if len(everyone) == 2 else (),
+    "both": lambda _found, everyone: everyone if len(everyone) == 2 else (),
+    "all": _all,
+    "these_n": _all,
+    "these": lambda _found, everyone: everyone,
+    "ordinal": _ordinal,
+    "this": lambda _found, everyone: everyone if len(everyone) == 1 else (),
+}

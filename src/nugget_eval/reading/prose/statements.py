@@ -12,7 +12,7 @@ from itertools import pairwise
 from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, make
 from nugget_eval.reading.cues import cue_before
 from nugget_eval.reading.prose import vocabulary as v
-from nugget_eval.reading.prose.claims import END, LABEL, OPEN, SENTENCE, claimed
+from nugget_eval.reading.prose.claims import claimed
 from nugget_eval.reading.remarks import takes_back
 from nugget_eval.reading.spellings import LABELS, Label
 
@@ -54,7 +54,7 @@ _RESPECTIVELY = re.compile(v.RESPECTIVELY, re.IGNORECASE)
 
 def enumerated(text: str, words: LabelWords, count: int) -> Iterator[Candidate]:
     """One candidate per sentence that lists a label for each nugget and says nothing else."""
-    for sentence in SENTENCE.finditer(text):
+    for sentence in v.SENTENCE.finditer(text):
         if len(sentence[0]) <= _LONGEST_LISTING and not sentence[0].endswith("?"):
             candidate = _enumerated(sentence[0], sentence.start(), words, count)
             if candidate is not None:
@@ -62,7 +62,7 @@ def enumerated(text: str, words: LabelWords, count: int) -> Iterator[Candidate]:
 
 
 def _enumerated(sentence: str, at: int, words: LabelWords, count: int) -> Candidate | None:
-    found = list(LABEL.finditer(sentence))
+    found = list(v.LABEL.finditer(sentence))
     if len(found) != count or count < 2:
         return None
     if not all(_JOIN.fullmatch(sentence, a.end(), b.start()) for a, b in pairwise(found)):
@@ -134,14 +134,14 @@ def single(text: str, words: LabelWords) -> Iterator[Candidate]:
         sentence = _sentence(text, statement.start("label"))
         rest = statement["rest"]
         clause = re.split(r"[,;:]", sentence.rstrip(" :"))[-1]
-        is_open = OPEN.search(rest) or _ANOTHER.search(rest) or _DENIED.search(clause)
+        is_open = v.OPEN.search(rest) or _ANOTHER.search(rest) or _DENIED.search(clause)
         is_open = is_open or _DOUBT.search(sentence)
         if (
             label is None
             or is_open
             or takes_back(label, rest)
             or _is_negated(statement)
-            or not END.match(statement["rest"])
+            or not v.END.match(statement["rest"])
         ):
             continue
         span = (statement.start(), statement.end("label"))
@@ -158,7 +158,7 @@ _ASSIGNED = re.compile(rf"(?:[^\w?]|{v.ASSIGNED})*", re.IGNORECASE)
 def assigned(text: str, words: LabelWords) -> Iterator[Candidate]:
     """Sentences that are nothing but a label and words that assign it: ``I would go with support``."""
     has_label = False
-    for sentence in SENTENCE.finditer(text):
+    for sentence in v.SENTENCE.finditer(text):
         if len(sentence[0]) > 2 * _SENTENCE_REACH or sentence[0].endswith("?"):
             continue
         labels = list(_ANY_LABEL.finditer(sentence[0]))
@@ -187,7 +187,7 @@ def _assigned(
         return None
     if lead.strip() and _is_negated(found):
         return None
-    is_closed = END.match(rest) is not None and not OPEN.search(rest)
+    is_closed = v.END.match(rest) is not None and not v.OPEN.search(rest)
     label = words(found["label"], strict_slot=False)
     if label is None or takes_back(label, rest):
         return None

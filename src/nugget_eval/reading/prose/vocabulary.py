@@ -2,7 +2,7 @@
 
 Words that need blanks around them are given apart from those of scripts without blanks, or whose words
 are joined to others. Each list becomes one pattern; a sentence with a word from none of them says more
-than a label, and is not read.
+than a label, and is not read. Below the words are the patterns made of them.
 """
 
 from __future__ import annotations
@@ -353,3 +353,91 @@ RESPECTIVELY = words(
     分别 分別 依次 それぞれ 順に 각각 على~التوالي क्रमशः
     """,
 )
+
+
+# Patterns made of them
+
+LABEL = re.compile(
+    r"(?<![A-Za-z0-9_])(?:"
+    r"(?P<verb>(?:does|do|did)(?:[ ]not|n't|n’t)[ ]support"
+    r"|(?:(?:fully|partially|partly|only|clearly)[ ]){0,2}supports)"
+    r"|(?:(?:only|explicitly|directly|clearly|entirely|fully|full|completely|partially|partly|partial|not|no|un"
+    r"|non)[ _-]?){0,3}support(?:ed)?|(?P<denied>but[ ]not(?=[ ](?:the|nuggets?|number|for)[ ])"
+    r"|(?:(?:is|are|was|were|does|do)[ ]not|isn't|aren't)(?=[ ]?(?:[.,;!]|\Z))))(?![A-Za-z0-9_])",
+    re.IGNORECASE,
+)
+"""A label in a sentence, or a denial that stands for one."""
+SENTENCE = re.compile(r"(?:[^.!?;。\n]|[.](?=\w))+[.!?;。]?")
+OPEN = re.compile(
+    r"\b(?:had|were|but|only|or|unless|if|in\s+part|partly|partially|however|mostly|means|oder|aber|ou|mais|o"
+    r"|pero|mas|или|но)\b|\?|或|または|또는|أو|या",
+    re.IGNORECASE,
+)
+"""Words after which a sentence may say something else than it began with."""
+END = re.compile(
+    r"[\"'*`)\]]{0,4}\s{0,3}(?:\Z|[,:!)\n.;。]|[(—–]|-\s|(?:because|since|as|for\s+(?:this|the)|given|due|here"
+    r"|in\s+(?:this|the)|by\s+(?:the|this|its|any|an?|it|what|no)|and|while|explicitly|directly|clearly|fully|entirely|at\s+all"
+    r"|respectively|throughout|too|also|well|weil|da|denn|car|porque|perché|потому|par\s+le|por\s+el|durch)\b"
+    r"|です|だ|である|と|로|입니다|이다|이고|이며|है|हैं|因为)",
+    re.IGNORECASE,
+)
+"""What may follow a label that ends a statement."""
+LEAD = re.compile(
+    rf"(?:[^\w?]|{GLUE}|{AND}|passage|text|document|article|source|there|but|while|whereas|go|with"
+    r"|although|though|however|overall|give|choose|le|texte|passaggio|der|aber)*",
+    re.IGNORECASE,
+)
+DENIED = re.compile(
+    r"\b(?:not|never|false|untrue|incorrect|wrong|doubt|nicht|nie|pas|jamais|nunca|não|mai|не|никогда)\b|n't\b",
+    re.I,
+)
+CONJUNCTION = re.compile(
+    r"(?:[\s,]*(?<![^\W\d_])(?:and|but|while|whereas|und|aber|während|et|mais|tandis que|y|pero|mientras"
+    r"|que|e|mas|enquanto|ma|mentre|и|а|но|और|و|而|for|für|pour|para|per|the|le|la|les|el|los|o|os|il|der"
+    r"|die|das)(?![^\W\d_]))+\Z",
+    re.IGNORECASE,
+)
+_MANY = "|".join(NUMBERS.values())
+_DIGITS = r"#?\d{1,3}(?!\d|[.,]\d|[ ]?%)"
+_SIGN = r"(?:[ \t]{0,2}(?:#|№|no\.?|nr\.?|number|numbers|n°|nº)[ \t]{0,2})?"
+_JOINED = rf"[ \t]{{0,2}}(?:,|{AND}|{TO}|–|—|-|&|/){{1,2}}[ \t]{{0,2}}(?:{AND}[ \t]{{1,2}})?"
+_NUMBERED = (
+    rf"(?P<listed>{NOUN}[ \t]{{0,2}}{_SIGN}(?P<list>{_DIGITS}"
+    rf"(?:{_JOINED}(?:{NOUN}[ \t]{{0,2}})?{_SIGN}{_DIGITS}){{0,40}})(?:[ ]?(?:号|番|번))?)"
+)
+_BARE = r"(?P<bare>(?<![\w#.,/-])\d{1,3}(?![\d.,%]\d|\w))"
+_ORDINAL = "|".join(f"(?P<o{i}>{pattern})" for i, pattern in enumerate(ORDINALS, 1))
+_ONE = r"(?:[ \t](?:one|eine|uno|una|um|uma))?"
+# Without a noun, an ordinal must not count anything else: ``the first sentence``.
+_AFTER_ORDINAL = (
+    rf"{COUNTER}(?:[ \t]{{0,2}}{NOUN}"
+    rf"|{_ONE}(?=[ \t]{{0,2}}(?:[^\w\s]|\Z|{GLUE}|{AND}|do(?:es)?\b"
+    r"|(?:partial|not|fully|un)?[ _]?support)))"
+)
+SUBJECT = re.compile(
+    rf"(?P<vague>{VAGUE}(?:[ \t]{{1,2}}{THE}(?:{_MANY}|\d{{1,2}})?)?"
+    rf"|(?:{_MANY}|\d{{1,2}})[ \t](?:of|von|der|des|sur|de|out[ \t]of|из)[ \t]{THE}"
+    rf"(?:{_MANY}|\d{{1,2}})?"
+    rf")(?:[ \t]{{1,2}}{THE}{NOUN})?"
+    rf"|{_NUMBERED}"
+    r"|(?P<counted>(?<![\w.,])\d{1,3})(?:번|番)(?!\w*목)"
+    rf"|(?P<few>{THE}(?:(?P<first_few>first|ersten|premiers|premières|primer[oa]s|primeir[oa]s|prim[ie]"
+    rf"|первые|前|最初の)|last|letzten|derniers|dernières|últim[oa]s|ultim[ie]|последние|后|最後の)[ ]?"
+    rf"(?P<few_n>{_MANY}|\d{{1,2}})(?:个|個|条|つ)?(?:[ \t]?{NOUN})?)"
+    rf"|(?P<none>{NONE}(?:[ \t]{{1,2}}{THE}(?:(?:{_MANY}|\d{{1,2}})[ \t])?(?:{NOUN}|them|ihnen))?"
+    rf"|{NO}[ \t]{{1,2}}{NOUN})"
+    rf"|(?P<rest>{THE}(?:(?:all|alle|tous|todos|tutti)[ \t])?{THE}{REST}{_ONE}"
+    rf"(?:[ \t](?:{_MANY}))?(?:[ \t]?{THE}(?:{NOUN}|them|ones?))?)"
+    rf"|(?P<former>{THE}(?:former|erstere[rsnm]?))|(?P<latter>{THE}(?:latter|letztere[rsnm]?))"
+    rf"|(?P<both>{BOTH}[ \t]{{0,2}}{THE}(?:{NOUN}|them)?)"
+    rf"|(?P<all>(?<!at )(?<!after )(?<!above ){ALL}[ \t]{{0,2}}{THE}"
+    rf"(?:(?P<all_n>{_MANY}|\d{{1,2}})[ \t]?)?(?:个|個|条|の)?(?:[ \t]?(?:{NOUN}|them))?)"
+    rf"|(?P<these_n>(?:the|these|die|les|los|las|os|as|i|gli|le)[ \t]"
+    rf"(?P<these_size>{_MANY}|\d{{1,2}})[ \t]{NOUN})"
+    rf"|(?P<these>{THESE})"
+    rf"|(?P<ordinal>(?P<the>{THE})(?:{_ORDINAL}|(?P<last>{LAST})){_AFTER_ORDINAL})"
+    rf"|(?P<this>{THIS_ONE})"
+    rf"|{_BARE}",
+    re.IGNORECASE,
+)
+"""A phrase about nuggets; each kind of phrase is a group."""
