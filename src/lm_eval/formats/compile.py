@@ -8,7 +8,7 @@ are YAML files in ``builtin/``; formats from elsewhere are registered the same w
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
@@ -95,7 +95,32 @@ def compile_format(
     return compiled
 
 
-def compile_formats(spec: Any, *, task: str, where: str | None = None) -> dict[str, PromptFormat]:
+class OwnFormats(Mapping[str, PromptFormat]):
+    """A task's own formats by name. A built-in that is taken as it is (``mcqa: null``) is read when it
+    is first asked for: most runs ask for one of several."""
+
+    def __init__(self, formats: Mapping[str, PromptFormat | None]) -> None:
+        self._formats = dict(formats)
+
+    def __getitem__(self, name: str) -> PromptFormat:
+        fmt = self._formats[name]
+        if fmt is None:
+            fmt = self._formats[name] = compile_format({"type": name}, name=name)
+        return fmt
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._formats
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._formats)
+
+    def __len__(self) -> int:
+        return len(self._formats)
+
+
+def compile_formats(
+    spec: Any, *, task: str, where: str | None = None
+) -> Mapping[str, PromptFormat]:
     """A task's ``formats:`` value as a map of its own formats; the first is its default."""
     where = where or f"Task {task!r}, formats"
     if isinstance(spec, str):
@@ -108,7 +133,14 @@ def compile_formats(spec: Any, *, task: str, where: str | None = None) -> dict[s
     if "type" in spec:
         compiled = compile_format(spec, name=_inline_name(spec), where=where)
         return {compiled.name: compiled}
-    return {str(key): _own_format(str(key), value, where) for key, value in spec.items()}
+    return OwnFormats(
+        {
+            str(key): None
+            if value is None and key in _builtin_files()
+            else _own_format(str(key), value, where)
+            for key, value in spec.items()
+        }
+    )
 
 
 def find_format(name: str, own: Mapping[str, PromptFormat], *, task: str) -> PromptFormat:

@@ -134,7 +134,7 @@ class TaskConfig:
     raw: RawFields = field(init=False, repr=False)
     wrapped: RawFields | None = field(init=False, repr=False, default=None)
     """``raw`` as the task's file has it, where a format was given other fields."""
-    own_formats: dict[str, PromptFormat] = field(init=False, repr=False)
+    own_formats: Mapping[str, PromptFormat] = field(init=False, repr=False)
     prompt_format: PromptFormat | None = field(init=False, repr=False, default=None)
     format_problem: FormatError | None = field(init=False, repr=False, default=None)
     """Why the default format cannot be used; said when the task is asked without ``@format``."""

@@ -460,3 +460,14 @@ def test_equal_formats_are_equal_values() -> None:
     again = compile_format({"type": "mcqa"}, name="mcqa")
     assert again == get_format("mcqa")
     assert isinstance(again, PromptFormat)
+
+
+def test_a_built_in_is_read_when_it_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = compile_formats({"cloze": None, "mine": {"type": "cot"}}, task="t")
+    monkeypatch.setattr("lm_eval.formats.compile.compile_format", None)
+    assert list(own) == ["cloze", "mine"]
+    assert "cloze" in own
+    assert own["mine"].name == "mine"
+    monkeypatch.undo()
+    assert own["cloze"] is own["cloze"]
+    assert own["cloze"].fingerprint == get_format("cloze").fingerprint
