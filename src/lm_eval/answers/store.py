@@ -13,11 +13,20 @@ import os
 import sqlite3
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from lm_eval.answers.keys import checksum, decode, encode, is_plain
+from lm_eval.answers.store_file import (
+    DamagedStoreError,
+    StoreInUseError,
+    check_is_store,
+    file_id,
+    is_whole,
+    not_a_store,
+    remove,
+)
 from lm_eval.errors import LmEvalWarning, StoreError
 from lm_eval.requests import Answer
 from lm_eval.requests.values import Usage
@@ -35,7 +44,6 @@ _KEYS_AT_ONCE = 500
 _LOOK_UP_COST = 8
 """How many keys can be read in order while one is looked up."""
 
-_MAGIC = b"SQLite format 3\0"
 _SCHEMA = (
     "CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT NOT NULL, checksum INTEGER NOT NULL) "
     "WITHOUT ROWID",
@@ -59,27 +67,8 @@ _FIND_PLACES = (
 )
 _KEPT_COUNTS = 6
 """Counts that the table ``usage`` has columns for: all but the last, which has a table of its own."""
-_SIDE_FILES = ("-wal", "-shm", "-journal")
 _MOST_REMOVALS = 100
 T = TypeVar("T")
-
-
-class StoreInUseError(StoreError):
-    """Another process holds this store for itself."""
-
-    retryable = True
-
-
-class DamagedStoreError(StoreError):
-    """A store that lost a part; ``damage`` says so without advice."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.damage = (
-            f"{path} is damaged: a part of it is missing, as after a full disk or an incomplete copy, "
-            "so its answers cannot be used."
-        )
-        super().__init__(f"{self.damage} Delete it or name another file, and run again.")
 
 
 class AnswerStore:
@@ -272,7 +261,7 @@ class AnswerStore:
         with self._explained():
             self.path.parent.mkdir(parents=True, exist_ok=True)
             check_is_store(self.path)
-            if not _is_whole(self.path, self._wait_s):
+            if not is_whole(self.path, self._wait_s):
                 raise DamagedStoreError(self.path)
             return self._connected_in_place()
 
@@ -280,14 +269,14 @@ class AnswerStore:
         """A connection to the file at the path, and not to one that was removed before it was held."""
         for _ in range(_MOST_REMOVALS):
             create_private(self.path)
-            before = _file_id(self.path)
+            before = file_id(self.path)
             try:
                 db = self._connected()
             except sqlite3.Error:
-                if before == _file_id(self.path):
+                if before == file_id(self.path):
                     raise
                 continue
-            if before == _file_id(self.path):
+            if before == file_id(self.path):
                 return db
             db.close()
         return self._connected()
@@ -341,7 +330,7 @@ class AnswerStore:
 
     def _check_version(self, db: sqlite3.Connection) -> None:
         if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise _not_a_store(self.path, "it is an SQLite file of another program")
+            raise not_a_store(self.path, "it is an SQLite file of another program")
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if version != VERSION:
             raise StoreError(
@@ -414,83 +403,6 @@ _COUNT_THOUGHT = "INSERT OR REPLACE INTO thought VALUES (?, ?, ?)"
 _FULL_ADVICE = "Free some space; what is there already stays, and the same command goes on from it."
 _DAMAGE = ("malformed", "not a database", "no such", "has no column", "encrypted", "UTF-8", "codec")
 _OTHER_ADVICE = "Name a file in a folder that you can write to."
-
-
-def remove(path: Path) -> None:
-    """Remove a store and the files beside it; one that is gone already, or held, is left."""
-    for suffix in (*_SIDE_FILES, ""):  # once the name is free, what is beside it is another's
-        with suppress(OSError):
-            os.unlink(f"{path}{suffix}")
-
-
-def check_is_store(path: Path) -> None:
-    """Refuse a file that is not a store, before anything is done to it."""
-    if path.is_dir():
-        raise StoreError(f"{path} is a folder. Name a file in it for the answers.")
-    try:
-        with path.open("rb") as file:
-            start = file.read(len(_MAGIC))
-    except FileNotFoundError:
-        return
-    if start and start != _MAGIC[: len(start)]:
-        raise _not_a_store(path, "it is a file of another kind")
-
-
-def _not_a_store(path: Path, why: str) -> StoreError:
-    return StoreError(
-        f"{path} does not hold kept answers: {why}. It is left as it is. Name another file: "
-        "it is created if it does not exist."
-    )
-
-
-def _is_whole(path: Path, wait_s: float) -> bool:
-    """Whether no part of a store is missing, as far as SQLite would not say so by itself.
-
-    A file that is missing is whole, and one that is empty, if it has no log. SQLite notices where whole
-    pages are missing, unless there is a log: then every page is read, and nothing is written.
-    """
-    has_log = _size(Path(f"{path}-wal")) > 0  # others may remove the log at any moment
-    size = _size(path)
-    if size == 0:
-        return not has_log or not path.exists()
-    try:
-        has_whole_pages = size % _page_size(path) == 0
-    except FileNotFoundError:  # removed in this moment
-        return True
-    return has_whole_pages and (not has_log or _is_readable(path, wait_s))
-
-
-def _file_id(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another that takes its place."""
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _page_size(path: Path) -> int:
-    with path.open("rb") as file:
-        size = int.from_bytes(file.read(18)[16:], "big")
-    return 65536 if size <= 1 else size
-
-
-def _is_readable(path: Path, wait_s: float) -> bool:
-    address = f"{path.absolute().as_uri()}?mode=ro"
-    try:
-        with closing(sqlite3.connect(address, uri=True, timeout=wait_s)) as db:
-            return bool(db.execute("PRAGMA quick_check(1)").fetchone() == ("ok",))
-    except sqlite3.OperationalError:  # such as a lock: opening it to write says so
-        return True
-    except sqlite3.DatabaseError:
-        return False
 
 
 def _stamp(db: sqlite3.Connection) -> None:

@@ -98,7 +98,7 @@ class RunStore:
         text = self._kept_text() if error is not None else ""
         self.kept.store.close()
         if error is not None and not text and self.is_own:
-            from lm_eval.answers.store import remove
+            from lm_eval.answers.store_file import remove
 
             remove(self.kept.store.path)  # nothing in it
         if error is not None and text:
@@ -207,7 +207,8 @@ def _opened_run_store(
 
 def _free_store(folder: Path, key: str) -> AnswerStore | None:
     """The store of this key that holds most and that no living process uses, or a new one."""
-    from lm_eval.answers.store import AnswerStore, StoreInUseError
+    from lm_eval.answers.store import AnswerStore
+    from lm_eval.answers.store_file import StoreInUseError
 
     start = f".unfinished-{key}"
     known = sorted(folder.glob(f"{start}*.sqlite"), key=lambda p: (-_size(p), p.name))
@@ -248,7 +249,7 @@ def _size(path: Path) -> int:
 
 
 def _forget_old_runs(folder: Path) -> None:
-    from lm_eval.answers.store import remove
+    from lm_eval.answers.store_file import remove
 
     with suppress(OSError):
         for path in folder.glob(".unfinished-*.sqlite"):

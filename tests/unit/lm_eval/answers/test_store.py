@@ -18,12 +18,8 @@ from hypothesis import strategies as st
 
 import lm_eval
 from lm_eval.answers.keys import decode, encode
-from lm_eval.answers.store import (
-    _MAGIC,
-    AnswerStore,
-    DamagedStoreError,
-    StoreInUseError,
-)
+from lm_eval.answers.store import AnswerStore
+from lm_eval.answers.store_file import _MAGIC, DamagedStoreError, StoreInUseError
 from lm_eval.errors import LmEvalWarning, StoreError
 from lm_eval.requests import Reply
 from lm_eval.requests.values import Usage
