@@ -4,7 +4,7 @@ Every possible answer is collected with its span (``structured``, ``markup``, ``
 ``ranking`` sets aside examples, drafts and quotations, places labels by their numbers, and refuses two
 answers that differ. Time is linear in the length of the reply.
 
-Read in this order: spellings, candidates, numbering, cues, remarks, lines, grids, lists, markup,
+Read in this order: spellings, candidates, numbering, cues, remarks, cells, lines, lists, markup,
 structured, ranking, prose, quick, reader, reasoning, registered.
 """
 

@@ -1,6 +1,6 @@
 """Candidate answers, made of slots (label, number, span), and ``LabelReading``, the outcome of reading.
 
-Also the field names and numbers that every notation shares.
+Also what every notation shares: field names, numbers, and ``Line``, a line of a reply.
 """
 
 from __future__ import annotations
@@ -223,6 +223,39 @@ ErrorType = Literal[
 """
 
 LabelTuple = tuple["list[Label | None] | None", int, str, "str | None"]
+
+
+@dataclass(slots=True)
+class Line:
+    """One line that is not blank.
+
+    ``kind`` is ``item``, ``field``, ``row``, ``label``, ``group``, ``verdict``, ``fence``, ``rule``,
+    ``keyed`` or ``text``; ``label`` is what the line says; ``cells`` belong to a row. ``mark`` is the
+    letter that numbers an item; ``is_bare``: its number has neither a word nor a point beside it.
+    """
+
+    kind: str
+    text: str
+    span: Span
+    indent: int = 0
+    after_blank: bool = False
+    is_quoted: bool = False
+    fence: str | None = None
+    bullet: str = ""
+    index: int | None = None
+    mark: str = ""
+    is_bare: bool = False
+    is_scale: bool = False
+    label: Label | None = None
+    explained: bool = False
+    delimiter: str = ""
+    cells: tuple[str, ...] = ()
+    is_menu: bool = False
+
+    @property
+    def has_lead(self) -> bool:
+        """True if words come before the cells of a row."""
+        return self.span[1] - self.span[0] < len(self.text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from nugget_eval.reading.candidates import (
     FOREIGN_LABEL_KEYS,
     LABEL_KEYS,
     LabelWords,
-    Span,
-    index_of,
+    Line,
     key_of,
 )
+from nugget_eval.reading.cells import read_row
 from nugget_eval.reading.cues import is_nugget
-from nugget_eval.reading.numbering import begins_with_number, cell_number, item_start
-from nugget_eval.reading.remarks import body_label, leading_label, marked_end, slot_label
+from nugget_eval.reading.numbering import begins_with_number, item_start
+from nugget_eval.reading.remarks import body_label, leading_label, marked_end
 from nugget_eval.reading.spellings import STEM, Label, label_sequence
 
 _LINE = re.compile(r"[^\n]+")
@@ -30,42 +28,7 @@ _FIELD = re.compile(
     r"(?:[:→–—]|=(?![\"'“<])|->|=>|-(?=[ \t]))[*_`]{0,3}[ \t]*(?P<value>.*)"
 )
 _TABLE_RULE_MARKS = frozenset(" \t|:-")
-DELIMITERS = {"\t": "tsv", "|": "pipe", ",": "csv", ";": "csv"}
-ROW_FORMATS = {**DELIMITERS, " ": "csv"}
 _LONGEST_LINE = 20_000
-
-
-@dataclass(slots=True)
-class Line:
-    """One line that is not blank.
-
-    ``kind`` is ``item``, ``field``, ``row``, ``label``, ``group``, ``verdict``, ``fence``, ``rule``,
-    ``keyed`` or ``text``; ``label`` is what the line says; ``cells`` belong to a row. ``mark`` is the
-    letter that numbers an item; ``is_bare``: its number has neither a word nor a point beside it.
-    """
-
-    kind: str
-    text: str
-    span: Span
-    indent: int = 0
-    after_blank: bool = False
-    is_quoted: bool = False
-    fence: str | None = None
-    bullet: str = ""
-    index: int | None = None
-    mark: str = ""
-    is_bare: bool = False
-    is_scale: bool = False
-    label: Label | None = None
-    explained: bool = False
-    delimiter: str = ""
-    cells: tuple[str, ...] = ()
-    is_menu: bool = False
-
-    @property
-    def has_lead(self) -> bool:
-        """True if words come before the cells of a row."""
-        return self.span[1] - self.span[0] < len(self.text)
 
 
 def read_lines(text: str, words: LabelWords) -> Iterator[Line]:
@@ -321,130 +284,5 @@ _LEAD_WORDS = re.compile(
 )
 
 
-def _row(line: Line, source: str, words: LabelWords) -> bool:
-    """True if the line is cells with a delimiter between, and at least one is a label."""
-    for delimiter in DELIMITERS:
-        if delimiter not in source:
-            continue
-        start = _announced(source) if delimiter in ",;" else 0
-        cells, lead = _without_lead(split_cells(source[start:], delimiter), words)
-        lead += start
-        cells = [_CELL_KEY.sub("", part) for cell in cells for part in _and_parts(cell, words)]
-        line.is_menu = _is_menu(source, delimiter, cells, words)
-        if line.is_menu or (len(cells) > 1 and _is_plausible(cells, delimiter, words)):
-            line.kind, line.delimiter, line.cells = "row", delimiter, tuple(cells)
-            line.span = (line.span[0] + lead, line.span[1])
-            return True
-    return False
-
-
-def _is_menu(source: str, delimiter: str, cells: list[str], words: LabelWords) -> bool:
-    """``support, partial_support, or not_support`` and ``<support|…>`` show what is allowed."""
-    last = cells[-1].strip()
-    if last[:3].lower() == "or " and words(last[3:]):
-        cells[-1] = last[3:]
-        return True
-    bare = source.strip()
-    is_placeholder = delimiter == "|" and bare[:1] == "<" and bare[-1:] == ">"
-    return is_placeholder and any(words(cell) for cell in cells)
-
-
-_ANNOUNCED = re.compile(
-    r"[^\d:=\n]{1,200}:[\s\"'*`]*(?=(?:partial[_ ]|not[_ ])?support)", re.IGNORECASE
-)
-
-
-def _announced(source: str) -> int:
-    """Where the labels begin behind a sentence with commas: ``Sure, here they are: support, …``."""
-    lead = _ANNOUNCED.match(source)
-    is_sentence = lead is not None and ("," in lead[0] or ";" in lead[0])
-    return lead.end() if lead and is_sentence and not STEM.search(lead[0]) else 0
-
-
-_CELL_KEY = re.compile(r"\A(?:label|decision|verdict|answer)[ \t]?[=:][ \t]?(?=\S)", re.IGNORECASE)
-_LEAD = re.compile(
-    r".{0,200}?(?:[:=]|\b(?:is|are|sind|sont|son|são|sono)\b)[\s\"'*`]*(?=[^:=]{1,40}\Z)"
-)
-
-
-def _without_lead(cells: list[str], words: LabelWords) -> tuple[list[str], int]:
-    """``Final answer: support, …`` without the words before the first label, and their length."""
-    if len(cells[0]) > 300 or words(cells[0]) is not None:
-        return cells, 0
-    lead = _LEAD.match(cells[0])
-    if lead is None or words(cells[0][lead.end() :]) is None or index_of(lead[0].rstrip(" :=")):
-        return cells, 0
-    return [cells[0][lead.end() :], *cells[1:]], lead.end()
-
-
-_LEADING_AND = re.compile(
-    r"\A(?:and|und|et|y|e|и)\s+(?=(?:partial_|not_)?support\b)", re.IGNORECASE
-)
-_JOINING = re.compile(r"(?:\A|\s)(?:and|then)\s")
-
-
-def _and_parts(cell: str, words: LabelWords) -> list[str]:
-    """``support and not_support`` as two cells; ``and support`` without its *and*."""
-    cell = _LEADING_AND.sub("", cell)
-    if " and " not in f" {cell}" and cell[:5] != "then ":
-        return [cell]
-    parts = [part.strip() for part in _JOINING.split(cell) if part.strip()]
-    return parts if parts and all(words(part) for part in parts) else [cell]
-
-
-def split_cells(source: str, delimiter: str) -> list[str]:
-    """The cells of a line, quotes understood; a table's outer pipes belong to no cell."""
-    if delimiter == "|":
-        source = source.strip().strip("|").replace("||", "|")
-        return [cell.strip() for cell in source.split("|")]
-    if '"' not in source:
-        cells = [cell.strip() for cell in source.split(delimiter)]
-    else:
-        try:
-            cells = next(csv.reader([source.strip()], delimiter=delimiter, skipinitialspace=True))
-        except (csv.Error, StopIteration):
-            cells = source.split(delimiter)
-        cells = [cell.strip() for cell in cells]
-    if delimiter != "\t" and len(cells) > 1 and not cells[-1]:
-        cells.pop()  # a trailing comma
-    return cells
-
-
-def _is_plausible(cells: list[str], delimiter: str, words: LabelWords) -> bool:
-    """False for prose with commas. Of two cells, the second may be the label of the first."""
-    has_definitions = delimiter in ",;"  # ``support = stated, not_support = absent``
-    labels = [slot_label(cell, words, comments_only=has_definitions) for cell in cells]
-    known = sum(label is not None for label in labels)
-    if delimiter == ";" and known < len(cells) and _all_remarked(cells, words):
-        return True
-    if not known:
-        return False
-    if delimiter in "|\t":
-        return True
-    if len(cells) == 2 and known == 1:
-        is_number = labels[0] is not None and cell_number(cells[1]) is not None
-        is_answer = labels[1] is not None and not _NO_NUGGET.match(cells[0])
-        is_number_alone = cell_number(cells[0]) is not None and not STEM.search(cells[0])
-        is_placed = is_number_alone or not begins_with_number(cells[0])
-        return is_number or (is_answer and is_placed)
-    is_numbered = any(cell_number(cell) is not None for cell in (*cells[:2], cells[-1]))
-    if labels[0] is None and not is_numbered and begins_with_number(cells[0]):
-        return False
-    return is_numbered or known * 2 > len(cells) or labels[-1] is not None
-
-
-def _all_remarked(cells: list[str], words: LabelWords) -> bool:
-    """True for ``support: the year is given; not_support: no colour``, which defines neither."""
-    if any("=" in cell or _GENERAL.search(cell) for cell in cells):
-        return False
-    return all(slot_label(cell, words) for cell in cells)
-
-
-_GENERAL = re.compile(r"\b(?:passage|nugget|text|document)s?\b", re.IGNORECASE)  # defines a label
-_NO_NUGGET = re.compile(
-    r"[-*+•][ \t]|(?:no|not|nein|non|não|нет|yes|ja|oui|sí|sim|да|wait|so|then)\Z", re.I
-)
-
-
 # What a line with a label in it may be; the first that fits counts.
-_READERS = (_sequence, _row, _field, _item, _remarked, _keyed)
+_READERS = (_sequence, read_row, _field, _item, _remarked, _keyed)
