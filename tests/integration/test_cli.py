@@ -651,6 +651,17 @@ def test_ls(place: Workplace) -> None:
         assert [word for word in words if word not in outcome.out] == []
 
 
+def test_validate_prints_one_line_for_the_tasks_of_a_family_that_are_ok(place: Workplace) -> None:
+    asked = ("validate", "--tasks", "mmlu,mmlu_anatomy", "--sample_rows")
+    lines = place.cli(*asked).out.splitlines()
+    assert lines == [
+        "ok       mmlu: 57 tasks, 228 docs rendered (invented rows)",
+        "ok       mmlu_anatomy: 4 docs rendered (invented rows)",
+        "58 checked: 58 ok, 0 with errors.",
+    ]
+    assert len(place.cli(*asked, "--verbose").out.splitlines()) == 59
+
+
 def test_validate(place: Workplace) -> None:
     outcome = place.cli("validate", "--tasks", "demo_mcq@*,demo_short")
     assert outcome.code == 0

@@ -73,7 +73,9 @@ def test_every_format_that_fits(place: Workplace, task: str) -> None:
 
 
 def test_the_family_is_one_score(place: Workplace) -> None:
-    done = place.run("--tasks", "mmlu@mcqa", "--limit", "5")
+    done = place.run("--tasks", "mmlu@mcqa,gsm8k", "--limit", "5")
     assert done.code == 0, done.out + done.err
     assert place.results()["groups"]["mmlu@mcqa"]["sample_len"] == 57 * 5
+    assert "58 tasks · first 5 of each · " in done.out
     assert "57 scores from " in done.out
+    assert "\ngsm8k " in done.out, "a task outside the family has its row"

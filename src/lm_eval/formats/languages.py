@@ -9,7 +9,6 @@ doc is asked.
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
@@ -17,9 +16,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from lm_eval.errors import ConfigError, LmEvalWarning, did_you_mean, listing
+from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.readers import BoundReader
+from lm_eval.text.numbers import joined
 
 ENGLISH = "en"
 TRANSLATED = (
@@ -44,23 +44,24 @@ def known_words() -> dict[str, dict[str, str]]:
     return dict(load_yaml(file))
 
 
-def in_language(fmt: PromptFormat, language: str | None, *, task: str) -> PromptFormat:
-    """The format with its words in a language; English, with a note, where it has none in it."""
+def in_language(fmt: PromptFormat, language: str | None, *, task: str) -> tuple[PromptFormat, str]:
+    """The format with its words in a language, and what a reader should know of words it has not."""
     if not fmt.has_words and is_english(language):
-        return fmt
+        return fmt, ""
     code = ENGLISH if is_english(language) else code_of(str(language))
-    own = _own_words(fmt, code)
+    own, note = _own_words(fmt, code), ""
     if code != ENGLISH and own is None and (code not in known_words() or not _may_speak(fmt)):
         if _speaks(fmt) or fmt.has_words:
             known = sorted({*known_words(), *fmt.words} - {ENGLISH})
-            _note(fmt, code, task, f"It has words for: {listing(known, 60)}.")
+            note = _note(fmt, code, task, f"It has words for: {listing(known, 60)}.")
         code, own = ENGLISH, _own_words(fmt, ENGLISH)
     words = {**known_words()[ENGLISH], **known_words().get(code, {}), **(own or {})}
     translation = _Translation(fmt, words, code)
     changed = translation.format()
     if translation.kept and code != ENGLISH and fmt.kind == "general":
-        _note(fmt, code, task, f"{listing(translation.kept)} of it stays as it is.")
-    return changed
+        stay = "stays as it is" if len(translation.kept) == 1 else "stay as they are"
+        note = _note(fmt, code, task, f"Its {joined(translation.kept)} {stay}.")
+    return changed, note
 
 
 def is_english(language: str | None) -> bool:
@@ -72,12 +73,10 @@ def code_of(language: str) -> str:
     return re.split(r"[-_]", language.strip().lower())[0]
 
 
-def _note(fmt: PromptFormat, code: str, task: str, rest: str) -> None:
-    warnings.warn(
+def _note(fmt: PromptFormat, code: str, task: str, rest: str) -> str:
+    return (
         f"Task {task!r} is in the language {code!r}, and format {fmt.name!r} says it in English. {rest} "
-        "`words` in a format adds others.",
-        LmEvalWarning,
-        stacklevel=4,
+        "`words` in a format adds others."
     )
 
 
@@ -133,6 +132,7 @@ class _Translation:
             return self._joined(f"{match['before']}{said}{match['after'] or ''}")
         if name and changed == text and _LETTERS.search(_said(self._fmt, name)):
             self.kept.append(name)
+            return changed  # all of it in one language
         return self._joined(changed)
 
     def _filled(self, text: str) -> str:

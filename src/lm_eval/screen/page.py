@@ -57,7 +57,7 @@ def print_screen(
     blocks = _comparisons(outcome) if compares else ()
     console.print(Paragraph("", heading(outcome), "bold"))
     console.print()
-    shown, folded = _folded(rows)
+    shown, folded = _folded(rows, outcome)
     _print_scores(shown, console)
     if folded:
         console.print(Paragraph("", folded))
@@ -68,6 +68,9 @@ def print_screen(
     lines = remarks(results, blocks, names_tasks=names_tasks, width=console.width - len(MARK))
     _print_remarks(list(lines), console)
     console.print()
+    also = "" if folded else _also(results)
+    if also:
+        console.print(_command("Also", also))
     for label, text in _endings(outcome, prices, blocks, console.width):
         console.print(_command(label, text), soft_wrap=label in COPIED)
 
@@ -97,7 +100,7 @@ def heading(outcome: Outcome) -> str:
     results, info = outcome.results, outcome.info
     tasks = list(dict.fromkeys(result.task for result in results))
     parts = [visible(tasks[0]) if len(tasks) == 1 else counted(len(tasks), "task")]
-    parts.append(_items(results, "first " if info.limit is not None else ""))
+    parts.append(_items(results, info.limit))
     shots = {result.num_fewshot for result in results}
     parts.append(f"{shots.pop()}-shot" if len(shots) == 1 else "")
     asked = ", chat template" if info.chat_template is not None else ""
@@ -106,33 +109,37 @@ def heading(outcome: Outcome) -> str:
     return DOT.join(filter(None, parts))
 
 
-def _items(results: Sequence[TaskResult], which: str) -> str:
-    """``80 items``, ``first 50 of 284 items``; empty where results differ, which their table shows."""
+def _items(results: Sequence[TaskResult], limit: float | None) -> str:
+    """``80 items``, ``first 50 of 284 items``, ``first 20 of each``; empty where the table has it."""
     counts = {(result.num_docs, result.num_docs_total) for result in results}
     if len(counts) > 1:
-        return ""
+        share = f"{100 * limit:g} %" if limit and limit < 1 else f"{limit or 0:,g}"
+        return f"first {share} of each" if limit else ""
     asked, total = counts.pop()
     left_out = results[0].missing + sum(results[0].skipped.values())
     if asked + left_out >= total:
         return counted(asked, "item")
+    which = "" if limit is None else "first "
     return f"{which}{asked:,} of {counted(total, 'item')}"
 
 
 # Scores
 
 
-def _folded(rows: Sequence[ScoreRow]) -> tuple[Sequence[ScoreRow], str]:
+def _folded(rows: Sequence[ScoreRow], outcome: Outcome) -> tuple[Sequence[ScoreRow], str]:
     """The rows to show, and a line for the others: of a large family its groups alone."""
-    groups = [row for row in rows if row.is_group]
-    if len(rows) <= MOST_SCORES or not groups:
+    members = {member for group in outcome.groups if group.metrics for member in group.members}
+    inside = {result.task for result in outcome.results if result.name in members}
+    tasks = [row for row in rows if row.task in inside and row.estimate is not None]
+    if len(rows) <= MOST_SCORES or not tasks:
         return rows, ""
-    tasks = [row for row in rows if not row.is_group and row.estimate is not None]
     ordered = sorted(tasks, key=lambda row: row.estimate.value if row.estimate else 0.0)
     low, high = (
         f"{short(row.estimate.value if row.estimate else None)} ({row.name})"
         for row in (ordered[0], ordered[-1])
     )
-    return groups, f"{counted(len(tasks), 'score')} from {low} to {high}; --table full lists them."
+    shown = [row for row in rows if row.task not in inside]
+    return shown, f"{counted(len(tasks), 'score')} from {low} to {high}; --table full lists them."
 
 
 def _print_scores(rows: Sequence[ScoreRow], console: Console) -> None:
@@ -164,9 +171,6 @@ def _endings(
     outcome: Outcome, prices: Prices | None, blocks: Sequence[Comparison], width: int
 ) -> Iterator[tuple[str, str]]:
     """The lines at the bottom: a word, and what comes after it."""
-    also = _also(outcome.results)
-    if also:
-        yield "Also", also
     cost = _cost(outcome.results, prices)
     if cost:
         yield "Cost", cost

@@ -138,6 +138,8 @@ class TaskConfig:
     prompt_format: PromptFormat | None = field(init=False, repr=False, default=None)
     format_problem: FormatError | None = field(init=False, repr=False, default=None)
     """Why the default format cannot be used; said when the task is asked without ``@format``."""
+    format_note: str = field(init=False, repr=False, compare=False, default="")
+    """What a reader should know of the format; said when the task is asked in it."""
     data_pool: dict[str, Any] | None = field(init=False, repr=False, compare=False, default=None)
     """Where tasks that are loaded together find data that another of them has read."""
     source: str | None = field(init=False, repr=False, default=None)
@@ -257,10 +259,11 @@ class TaskConfig:
         return f" Formats that its fields can fill: {listing(names, 40)}." if names else ""
 
     def _overwrite_with(self, fmt: PromptFormat) -> None:
+        self.format_note = ""
         if self.language is not None or fmt.has_words:
             from lm_eval.formats.languages import in_language
 
-            fmt = in_language(fmt, self.language, task=str(self.task))
+            fmt, self.format_note = in_language(fmt, self.language, task=str(self.task))
         self.prompt_format = fmt
         self.doc_to_text, self.doc_to_choice, self.doc_to_target = _applied(fmt, self.raw, self)
         self._made = self._fields()

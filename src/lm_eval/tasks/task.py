@@ -67,6 +67,8 @@ class ConfigurableTask(TaskDocs):
         self.config = (
             config.as_assigned() if format_name is None else config.with_format(format_name)
         )
+        if self.config.format_note:
+            warnings.warn(self.config.format_note, LmEvalWarning, stacklevel=2)
         self.format_name = format_name
         self.parity = parity
         """Whether deliberate differences from the harness are undone, for comparisons with it."""

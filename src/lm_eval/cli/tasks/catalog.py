@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.errors import UsageError, did_you_mean, few_names, listing
 from lm_eval.tasks.index import IndexedFile, TaskNames, task_roots
 from lm_eval.tasks.keys.facts import TaskFacts
 from lm_eval.text.terminal import is_terminal, visible
@@ -139,7 +139,7 @@ def _tagged(listed: Sequence[ListedTask], tag: str) -> list[ListedTask]:
     if not tagged:
         tags = sorted({known for one in listed for known in one.tags})
         raise UsageError(
-            f"No task has the tag {tag!r}.{did_you_mean(tag, tags)} {_all('Tags', tags)}"
+            f"No task has the tag {tag!r}.{did_you_mean(tag, tags)} Tags: {listing(tags, 60)}."
         )
     return tagged
 
@@ -158,8 +158,8 @@ def _in_language(listed: Sequence[ListedTask], language: str) -> list[ListedTask
     if not matching:
         known = sorted({code for one in listed for code in one.languages})
         raise UsageError(
-            f"No task is in the language {language!r}.{did_you_mean(language, known)} "
-            f"{_all('Languages', known)}"
+            f"No task is in the language {language!r}.{did_you_mean(language, known)} Languages have "
+            f"codes or names, such as {few_names(language, known)}."
         )
     return matching
 
@@ -221,10 +221,6 @@ def _known_word(word: str, listed: Sequence[ListedTask]) -> str:
     )
     known = sorted({known for text in texts for known in _WORD.findall(text.lower())})
     return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=0.7)), word)
-
-
-def _all(what: str, known: Sequence[str]) -> str:
-    return f"{what}: {listing(known, 60)}."
 
 
 # Layout

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lm_eval.config.arguments import check_num_fewshot, split_list
@@ -76,8 +76,8 @@ def fetch(args: argparse.Namespace) -> int:
         )
     check_num_fewshot(args.num_fewshot)
     plan = _planned(selectors, TaskManager(args.include_path, run_code=False), args.num_fewshot)
-    for entry in plan.by_data.values():
-        print(_line(entry))
+    for line in _lines(plan, show_all=args.dry_run):
+        print(line)
     if plan.local:
         print(
             f"Nothing to fetch for {listing(map(visible, plan.local), 5)}: their data is not on the hub."
@@ -122,14 +122,33 @@ def _fetch(entry: DataPlan, plan: FetchPlan, bar: Progress) -> None:
             return
 
 
-def _line(entry: DataPlan) -> str:
-    repo, missing = entry.data.repo, entry.missing
-    config = "" if entry.data.config.name == "default" else f" {entry.data.config.name}"
+MOST_LINES = 5
+"""With more configurations of one data set than these, one line has them all."""
+
+
+def _lines(plan: FetchPlan, *, show_all: bool) -> Iterator[str]:
+    """A line for each configuration that is fetched, or one for many of the same data set."""
+    by_repo: dict[HubRepo, list[DataPlan]] = {}
+    for entry in plan.by_data.values():
+        by_repo.setdefault(entry.data.repo, []).append(entry)
+    for entries in by_repo.values():
+        folded = len(entries) > MOST_LINES and not show_all
+        yield from [_line(entries)] if folded else [_line([entry]) for entry in entries]
+
+
+def _line(entries: Sequence[DataPlan]) -> str:
+    """``cais/mmlu anatomy: test, dev; 2 files, 46 KB, here already; commit 801fcd15e0dc``."""
+    repo, name = entries[0].data.repo, entries[0].data.config.name
+    config = "" if name == "default" else f" {name}"
+    config = f", {len(entries)} configurations" if len(entries) > 1 else config
+    splits = dict.fromkeys(split for entry in entries for split in entry.splits)
+    files = [file for entry in entries for file in entry.files]
+    missing = [file for entry in entries for file in entry.missing]
     state = f"{megabytes(_size(missing))} to fetch" if missing else "here already"
     branch = "" if repo.revision == "main" else f" ({repo.revision})"
     return visible(
-        f"{repo.id}{config}: {', '.join(entry.splits)}; {_counted(len(entry.files), 'file')}, "
-        f"{megabytes(_size(entry.files))}, {state}; commit {repo.commit[:12]}{branch}"
+        f"{repo.id}{config}: {', '.join(splits)}; {_counted(len(files), 'file')}, "
+        f"{megabytes(_size(files))}, {state}; commit {repo.commit[:12]}{branch}"
     )
 
 

@@ -80,20 +80,19 @@ class Checker:
     def __post_init__(self) -> None:
         self.not_evaluated: Counter[str] = Counter()
 
-    def named(self, selectors: Iterable[str]) -> Iterator[CheckFinding]:
-        """The tasks that selectors name, with all their docs."""
-        for selector in selectors:
+    def named(self, selector: str) -> Iterator[CheckFinding]:
+        """The tasks that a selector names, with all their docs."""
+        try:
+            tasks = self.manager.load([selector])["tasks"]
+        except LmEvalError as error:
+            yield finding_of(selector, error)
+            return
+        for task in tasks.values():
             try:
-                tasks = self.manager.load([selector])["tasks"]
+                load_metrics(task)
+                yield self._rendered(task)
             except LmEvalError as error:
-                yield finding_of(selector, error)
-                continue
-            for task in tasks.values():
-                try:
-                    load_metrics(task)
-                    yield self._rendered(task)
-                except LmEvalError as error:
-                    yield finding_of(task.name, error)
+                yield finding_of(task.name, error)
 
     def everything(self) -> Iterator[CheckFinding]:
         """Every task and group that the manager knows, and the files that it could not read."""
@@ -202,23 +201,42 @@ def _validate_named(args: argparse.Namespace, checker: Checker, selectors: list[
     counts: Counter[CheckOutcome] = Counter()
     findings = []
     alike: dict[str, list[CheckFinding]] = {}
-    for finding in checker.named(selectors):
-        findings.append(finding)
-        # A task that was asked for by name and cannot run is an error, whatever the reason.
-        may_pass = finding.outcome in (CheckOutcome.OK, CheckOutcome.NEEDS_CODE)
-        counts[finding.outcome if may_pass else CheckOutcome.ERROR] += 1
-        if not may_pass and not args.verbose:
-            same = alike.setdefault(finding.message.replace(repr(finding.name), ""), [])
-            same.append(finding)
-            if len(same) > 1:
-                continue
-        print(_line(finding, "error" if not may_pass else _WORDS[finding.outcome]))
+    for selector in selectors:
+        of_family = list(checker.named(selector))
+        findings += of_family
+        folded = [] if args.verbose else _plain_family(of_family)
+        if folded:
+            print(_family_line(selector, folded))
+        for finding in of_family:
+            # A task that was asked for by name and cannot run is an error, whatever the reason.
+            may_pass = finding.outcome in (CheckOutcome.OK, CheckOutcome.NEEDS_CODE)
+            counts[finding.outcome if may_pass else CheckOutcome.ERROR] += 1
+            if not may_pass and not args.verbose:
+                same = alike.setdefault(finding.message.replace(repr(finding.name), ""), [])
+                same.append(finding)
+                if len(same) > 1:
+                    continue
+            if finding not in folded:
+                print(_line(finding, "error" if not may_pass else _WORDS[finding.outcome]))
     _print_same(alike.values())
     _write_report(args.output_path, findings)
     for problem in checker.manager.problems:  # not the fault of the tasks that were asked for
         print(f"note     {visible(str(problem), keep=chr(10))}")
     print(_total(counts))
     return 1 if counts[CheckOutcome.ERROR] else 0
+
+
+def _plain_family(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
+    """Those of a family's tasks of which nothing is to be said but that they are ok; none of a few."""
+    plain = [f for f in findings if f.outcome is CheckOutcome.OK and not f.bad_docs]
+    return plain if len(plain) > SHOWN else []
+
+
+def _family_line(selector: str, findings: Sequence[CheckFinding]) -> str:
+    docs = sum(finding.docs for finding in findings)
+    invented = " (invented rows)" if all(finding.is_invented for finding in findings) else ""
+    tasks = _counted(len(findings), "task")
+    return f"ok       {visible(selector)}: {tasks}, {docs:,} docs rendered{invented}"
 
 
 def _print_same(alike: Iterable[Sequence[CheckFinding]]) -> None:
@@ -298,7 +316,7 @@ def _total(counts: Counter[CheckOutcome]) -> str:
 
 def _line(finding: CheckFinding, word: str) -> str:
     if finding.outcome is CheckOutcome.OK:
-        said = f"{visible(finding.name)}: {finding.docs} docs rendered"
+        said = f"{visible(finding.name)}: {_counted(finding.docs, 'doc')} rendered"
         said += "" if finding.rows is None else f", of {finding.rows:,} rows"
         said += " (invented rows)" if finding.is_invented else ""
     else:

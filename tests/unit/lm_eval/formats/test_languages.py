@@ -133,7 +133,7 @@ def test_words_of_its_own() -> None:
 
 def test_words_that_stay_english_are_named() -> None:
     own = {"type": "mcqa", "answer_prompt": "Your choice:"}
-    with pytest.warns(LmEvalWarning, match="answer_prompt of it stays as it is"):
+    with pytest.warns(LmEvalWarning, match="answer_prompt stays as it is"):
         assert task(own, "de").format is not None
 
 
