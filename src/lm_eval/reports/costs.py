@@ -18,8 +18,8 @@ from lm_eval.text.numbers import (
     cost_digits,
     count,
     duration,
+    short_time,
 )
-from lm_eval.text.progress import short_time
 from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:

@@ -130,6 +130,14 @@ def duration(seconds: float) -> str:
     return f"{minutes // 60:,} h {minutes % 60:02} min"
 
 
+def short_time(seconds: float) -> str:
+    """``3 s``, ``4 min``, ``2 h 5 min``."""
+    if seconds < 60:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def cost_digits(largest: Fraction) -> int:
     """How many decimal places tell costs up to ``largest`` apart."""
     return 2 if largest >= 100 else 4

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
 
 from lm_eval.text.files import cache_folder, write_whole
+from lm_eval.text.numbers import short_time
 from lm_eval.text.terminal import err_console, is_terminal, visible
 
 if TYPE_CHECKING:
@@ -307,14 +308,6 @@ class TimeLeft:
             bound = "" if most is None else f" (at most {short_time(most)})"
             parts.append(f"then {counts}{bound}" if parts else f"{counts} left{bound}")
         return ", ".join(parts)
-
-
-def short_time(seconds: float) -> str:
-    """``3 s``, ``4 min``, ``2 h 5 min``."""
-    if seconds < 60:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
 
 class RunPace:
