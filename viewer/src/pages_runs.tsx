@@ -150,6 +150,7 @@ function RunCard(props: { run: Run; scale: Scale; isChosen: boolean; toggle: () 
       </div>
       <p class="facts">
         {[
+          several || run.kind === "live" ? "" : plain(run.results[0]?.task ?? ""),
           day(run.date),
           run.shots?.length === 1 ? `${run.shots[0]}-shot` : "",
           duration(run.seconds),
