@@ -17,7 +17,7 @@ from typing import Any
 from lm_eval.cli import main
 from tests.support.paths import SOURCE
 
-_PROGRESS = re.compile(r"\S+: [\d,]+/[\d,]+(, .*)?")
+_PROGRESS = re.compile(r".+: [\d,.]+/[\d,.]+( MB)?(, .*)?")
 
 
 def without_progress(printed: str) -> str:
