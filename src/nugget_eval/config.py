@@ -163,7 +163,7 @@ AUTO = "auto"
 COMBINE = ("median", "dawid_skene")
 CANARIES = ("none", "absent", "verbatim", "both")
 SNIPPET_CHECKS = ("off", "flag", "downgrade", "drop")
-CONSTRAIN = ("off", "auto", "on", "likelihood")
+CONSTRAIN = ("off", "auto", "on", "likelihood", "evidence")
 
 
 def _setting(
@@ -250,8 +250,9 @@ class ModelConfig(_Section):
     constrain: str = _setting(
         "off",
         one_of(CONSTRAIN),
-        "hold the judge to the three labels: off, auto (where the model can be held), on, or likelihood "
-        "(score each label of each nugget instead of asking for text; small models can judge so)",
+        "hold the judge to the three labels: off, auto (where the model can be held), on, likelihood "
+        "(score each label of each nugget instead of asking for text), or evidence (score how much "
+        "likelier the passage makes each nugget; for small models)",
     )
     seed: int = _setting(1234, whole(0), "seed of fences, canaries and intervals")
 

@@ -268,11 +268,29 @@ def test_a_server_without_constrained_output(work: Workplace) -> None:
         assert "Use --constrain off" in done.err
 
 
-def test_labels_cannot_be_scored_by_a_chat_server(work: Workplace) -> None:
+@pytest.mark.parametrize("how", ["likelihood", "evidence"])
+def test_texts_cannot_be_scored_by_a_chat_server(work: Workplace, how: str) -> None:
     with FaultyServer(ToyJudge()) as server:
-        done = work.run(server.url, "--constrain", "likelihood")
+        done = work.run(server.url, "--constrain", how)
     assert done.code != 0
+    assert f"--constrain {how} is not possible: " in done.err
     assert "cannot score text" in done.err
+
+
+@pytest.mark.parametrize(("topics", "is_said"), [(2, True), (1, False)])
+def test_a_judge_that_gives_one_label_to_all_is_remarked_on(
+    work: Workplace, topics: int, is_said: bool
+) -> None:
+    passage, texts = TOPICS["t1"]
+    work.topics({f"t{n}": (passage, texts) for n in range(topics)})
+    yes = ToyJudge(lambda question: json.dumps(["support"] * len(question.labels)))
+    with FaultyServer(yes) as server:
+        done = work.run(server.url)
+    assert done.code == 0, done.err
+    said = " ".join((done.out + done.err).split())
+    assert (
+        "every label is support. A judge that tells nothing apart may not read" in said
+    ) == is_said
 
 
 def test_requests_that_fail_for_good_are_missing_and_asked_by_the_next_run(work: Workplace) -> None:

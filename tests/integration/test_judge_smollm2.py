@@ -71,7 +71,12 @@ def test_the_embedded_model_judges(lm: GgufLM, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("constrain", "prompt_type"),
-    [("likelihood", "no_reasoning"), ("on", "no_reasoning"), ("on", "short_cot")],
+    [
+        ("evidence", "short_cot"),
+        ("likelihood", "no_reasoning"),
+        ("on", "no_reasoning"),
+        ("on", "short_cot"),
+    ],
 )
 def test_the_embedded_model_labels_everything_where_it_is_held(
     lm: GgufLM, tmp_path: Path, constrain: str, prompt_type: str
@@ -86,13 +91,28 @@ def test_the_embedded_model_labels_everything_where_it_is_held(
     done = evaluate(config, model=lm)
     assert (done.labelled, done.total) == (4, 4)
     judged = done.judged[0]
-    assert judged.held_by == ("likelihood" if constrain == "likelihood" else "enforced")
+    assert judged.held_by == ("enforced" if constrain == "on" else constrain)
     assert judged.shown_name.endswith(f"({judged.held_by})")
     for reply in judged.replies:
         assert reply.problem is None
         if constrain == "likelihood":
             assert reply.scores is not None
             assert reply.labels == (max(reply.scores, key=lambda label: reply.scores[label]),)
+
+
+def test_the_embedded_model_tells_nuggets_apart_by_evidence(lm: GgufLM) -> None:
+    """At chance, kappa would be 0; label likelihoods give every nugget of the file one label."""
+    pairs = ROOT / "benchmarks/nugget_pairs/held_out.jsonl"
+    config = Config()
+    config.model.constrain = "evidence"
+    config.data.items = [str(pairs)]
+    config.data.limit = 4
+    done = evaluate(config, model=lm)
+    agreement = done.agreement()
+    assert agreement is not None
+    assert (agreement.compared, agreement.total) == (12, 12)
+    assert agreement.measures["kappa_linear"].value > 0.3
+    assert len(set(done.flat_labels)) == 3
 
 
 @pytest.mark.parametrize("format_type", FORMAT_TYPES)

@@ -52,6 +52,8 @@ from nugget_eval.scores.compare import Contrast, contrasts
 from nugget_eval.scores.scores import RunScores
 
 _EXCERPT = 160
+_ENOUGH_TO_DIFFER = 8
+"""Nuggets among which a judge that reads is expected to find a difference."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -196,6 +198,12 @@ def _remarks(done: Evaluation) -> list[str]:
                 f"{name}: {too_long:,} prompts do not fit the model's window and were not sent. Raise "
                 "n_ctx or max_length in --model_args if the model allows it, or lower --max_tokens or "
                 "--batch_size."
+            )
+        same = set(judged.flat_labels) - {None}
+        if len(same) == 1 and len(judged.flat_labels) >= _ENOUGH_TO_DIFFER:
+            lines.append(
+                f"{name}: every label is {same.pop()}. A judge that tells nothing apart may not read "
+                "the passage; compare it with labels by people (--gold) before you trust it."
             )
         unfound = sum(counts.snippets.get(kind, 0) for kind in ("not_found", "none"))
         if unfound:

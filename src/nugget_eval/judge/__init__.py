@@ -1,4 +1,4 @@
 """The judge: what is asked, read, voted on and kept.
 
-Read in this order: calls, voting, judge, evaluation.
+Read in this order: evidence, calls, voting, judge, evaluation.
 """

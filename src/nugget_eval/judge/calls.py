@@ -14,15 +14,16 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.errors import LmEvalWarning, UsageError, listing
 from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request
 from nugget_eval.config import AUTO, Config
 from nugget_eval.data.items import NuggetItem
+from nugget_eval.judge.evidence import beginnings, evidence_info, evidence_prompts
 from nugget_eval.prompts.examples import Example, load_examples
-from nugget_eval.prompts.formats import NuggetFormat, compose_prompt, nugget_format
+from nugget_eval.prompts.formats import NuggetFormat, PromptInfo, compose_prompt, nugget_format
 from nugget_eval.prompts.selection import select_prompt_type
 from nugget_eval.reading.spellings import LABELS, Label
 
@@ -30,6 +31,8 @@ ASK, SINGLE = "ask", "single"
 BUILTIN = "builtin"
 ENFORCED: Literal["enforced"] = "enforced"
 LIKELIHOOD: Literal["likelihood"] = "likelihood"
+EVIDENCE: Literal["evidence"] = "evidence"
+HeldBy = Literal["enforced", "likelihood", "evidence"]
 
 # Fixed wordings for the judge: a reply is data, so none of its text goes back into a prompt.
 PROBLEMS = {
@@ -78,7 +81,7 @@ class JudgeCaller:
         self, config: Config, items: Sequence[NuggetItem], *, as_chat: bool = True
     ) -> None:
         self.items = items
-        self.held_by: Literal["enforced", "likelihood"] | None = None
+        self.held_by: HeldBy | None = None
         """How the model is held to the labels; None: it is not."""
         self._config = config
         self._as_chat = as_chat
@@ -87,6 +90,11 @@ class JudgeCaller:
         self._examples = _examples(config.model.examples)
         self._kwargs: dict[int, Mapping[str, Any]] = {}
 
+    @property
+    def is_scored(self) -> bool:
+        """Whether texts are scored, one nugget at a time, and none is asked for."""
+        return self.held_by in (LIKELIHOOD, EVIDENCE)
+
     # Which nuggets are asked
 
     def first(self) -> list[Call]:
@@ -94,7 +102,7 @@ class JudgeCaller:
         model, evaluation = self._config.model, self._config.evaluation
         calls = []
         for index, item in enumerate(self.items):
-            size = 1 if self.held_by == LIKELIHOOD else model.batch_size
+            size = 1 if self.is_scored else model.batch_size
             for start in range(0, len(item.nuggets), size):
                 batch = range(start, min(start + size, len(item.nuggets)))
                 for turn, order in enumerate(_orders(batch, evaluation.permutations)):
@@ -126,7 +134,7 @@ class JudgeCaller:
 
     def prompt_type(self, item: NuggetItem) -> str:
         """The prompt type for an item; with ``auto``, selected by the complexity of its nuggets."""
-        name = self._config.model.prompt_type
+        name = "no_reasoning" if self.held_by == EVIDENCE else self._config.model.prompt_type
         if name != AUTO:
             return name
         if id(item) not in self._chosen:  # items live as long as this does
@@ -150,19 +158,29 @@ class JudgeCaller:
                 self.format(item)
         return self._formats
 
+    def prompts(self) -> dict[str, PromptInfo]:
+        """What identifies the prompts of all items, by name."""
+        if self.held_by == EVIDENCE:
+            return {EVIDENCE: evidence_info()}
+        return {name: how.info for name, how in self.formats().items()}
+
     def messages(self, call: Call) -> list[dict[str, str]]:
         """The prompt of a call as ``{"role": …, "content": …}`` messages."""
         return self._chat(call).as_dicts()
 
     def context(self, call: Call) -> Context:
         """The prompt of a call as the model takes it: plain text for a model without chat."""
-        chat = self._chat(call)
+        return self._as_taken(self._chat(call))
+
+    def _as_taken(self, chat: Chat) -> Context:
         if self._as_chat:
             return chat
         return Prompt(tuple(f"{message.content}\n\n" for message in chat.messages))
 
     def _chat(self, call: Call) -> Chat:
         item, model = self.items[call.item], self._config.model
+        if self.held_by == EVIDENCE:
+            return evidence_prompts(item.query, item.passage)[0]
         texts = [item.nuggets[number].text for number in call.numbers]
         return compose_prompt(
             self.prompt_type(item),
@@ -186,7 +204,12 @@ class JudgeCaller:
         )
 
     def requests(self, call: Call, task: str) -> tuple[Request, ...]:
-        """What is asked for a call: a text, or the likelihood of each label of its one nugget."""
+        """What is asked for a call: a text, or likelihoods for its one nugget.
+
+        They are those of its labels; or of its beginnings, after the passage and then without it.
+        """
+        if self.held_by == EVIDENCE:
+            return self._evidence_requests(call, task)
         if self.held_by != LIKELIHOOD:
             return (self.request(call, task),)
         asked = self.request(call, task)
@@ -196,6 +219,28 @@ class JudgeCaller:
             )
             for n, text in enumerate(self.label_texts(call).values())
         )
+
+    def _evidence_requests(self, call: Call, task: str) -> tuple[Request, ...]:
+        item, [number] = self.items[call.item], call.numbers
+        texts = beginnings(item.nuggets[number].text)
+        first = 2 * sum(len(nugget.text.split()) for nugget in item.nuggets[:number])
+        return tuple(
+            LoglikelihoodRequest(task, call.item, first + turn * len(texts) + n, context, text)
+            for turn, chat in enumerate(evidence_prompts(item.query, item.passage))
+            for context in [self._as_taken(chat)]
+            for n, text in enumerate(texts)
+        )
+
+    def count_requests(self, call: Call) -> int:
+        """The number of ``requests`` for a call."""
+        if self.held_by == EVIDENCE:
+            return 2 * len(self.nugget_text(call).split())
+        return len(LABELS) if self.held_by == LIKELIHOOD else 1
+
+    def nugget_text(self, call: Call) -> str:
+        """The one nugget of a call."""
+        [number] = call.numbers
+        return self.items[call.item].nuggets[number].text
 
     def label_texts(self, call: Call) -> dict[Label, str]:
         """Label → the reply that gives it to the one nugget of a call."""
@@ -223,16 +268,16 @@ class JudgeCaller:
         wanted = self._config.model.constrain
         if wanted == "off" or not self.items:
             return
-        if wanted == LIKELIHOOD:
-            self._score_labels(model)
+        if wanted in (LIKELIHOOD, EVIDENCE):
+            self._score(model, wanted)
             return
         problem = self._not_held(model)
         if problem is None:
             self.held_by = ENFORCED
         elif wanted == "on":
             raise UsageError(
-                f"--constrain on is not possible: {problem}. Use --constrain off, or --constrain "
-                "likelihood with a model that scores text."
+                f"--constrain on is not possible: {problem}. Use --constrain off, or with a model that "
+                "scores text --constrain likelihood or, if it is small, evidence."
             )
         else:
             warnings.warn(
@@ -248,21 +293,34 @@ class JudgeCaller:
         largest = max(self.first(), key=lambda call: call.count, default=None)
         return None if largest is None else model.cannot_hold(self._grammar(largest))
 
-    def _score_labels(self, model: LM) -> None:
-        problem = ""
+    def _score(self, model: LM, how: str) -> None:
+        problem = self._not_scored(model, how)
+        if problem is not None:
+            raise UsageError(f"--constrain {how} is not possible: {problem}.")
+        self.held_by = EVIDENCE if how == EVIDENCE else LIKELIHOOD
+
+    def _not_scored(self, model: LM, how: str) -> str | None:
+        """Why texts cannot be scored in place of replies; None where they can."""
         if not model.capabilities.loglikelihood:
-            problem = (
-                f"{type(model).__name__} cannot score text; use a local model or --constrain on"
+            return f"{type(model).__name__} cannot score text; use a local model or --constrain on"
+        if self._config.evaluation.canary != "none":
+            return "canaries need several nuggets in a prompt; add --canary none"
+        if how == EVIDENCE:
+            asked = self._config.model
+            others = {
+                "--language": asked.language != "en",
+                "--domain": asked.domain is not None,
+                "--examples": asked.examples is not None,
+            }
+            set_too = [flag for flag, is_set in others.items() if is_set]
+            return (
+                f"it has a prompt of its own, in English; leave out {listing(set_too)}"
+                if set_too
+                else None
             )
-        elif any(how.prompt_type.reasons for how in self.formats().values()):
-            problem = (
-                "the prompt asks for reasons before the labels; add --prompt_type no_reasoning"
-            )
-        elif self._config.evaluation.canary != "none":
-            problem = "canaries need several nuggets in a prompt; add --canary none"
-        if problem:
-            raise UsageError(f"--constrain likelihood is not possible: {problem}.")
-        self.held_by = LIKELIHOOD
+        if any(form.prompt_type.reasons for form in self.formats().values()):
+            return "the prompt asks for reasons before the labels; add --prompt_type no_reasoning"
+        return None
 
 
 def _orders(batch: range, count: int) -> Iterator[tuple[int, ...]]:

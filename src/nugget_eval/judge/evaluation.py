@@ -177,7 +177,7 @@ def evaluating(
                 judge = Judge(
                     lm, loaded.items, config, name=name, kept=store.kept, gives_up=is_alone
                 )
-                prompts |= {name: how.info for name, how in judge.caller.formats().items()}
+                prompts |= judge.caller.prompts()
                 judged.append(judge.judge())
                 judged[-1].name = spec.name
                 stores.append(store)

@@ -26,11 +26,12 @@ from lm_eval.text.terminal import visible
 from nugget_eval.config import Config
 from nugget_eval.data.items import NuggetItem
 from nugget_eval.errors import JudgeError
-from nugget_eval.judge.calls import ASK, LIKELIHOOD, SINGLE, Call, JudgeCaller
+from nugget_eval.judge.calls import ASK, EVIDENCE, LIKELIHOOD, SINGLE, Call, HeldBy, JudgeCaller
+from nugget_eval.judge.evidence import PassageEvidence, weigh
 from nugget_eval.judge.voting import Verdict, check_snippets, median_label
 from nugget_eval.reading.candidates import LabelReading
 from nugget_eval.reading.reasoning import read_reasoning
-from nugget_eval.reading.spellings import LABELS, Label
+from nugget_eval.reading.spellings import Label
 
 _SPECIAL = 8
 _LABEL_ROOM = 32
@@ -60,6 +61,8 @@ class JudgedReply:
     """True if it was never sent, because the model would have seen only the end of the prompt."""
     scores: Mapping[Label, float] | None = None
     """Label → log-likelihood, where labels were scored; ``text`` is then the likeliest reply."""
+    evidence: PassageEvidence | None = None
+    """Where the nugget was scored; ``text`` is then a reply with the label that follows."""
 
     @property
     def missing(self) -> list[int]:
@@ -93,8 +96,8 @@ class Judged:
     replies: list[JudgedReply]
     usage: Usage = field(default_factory=Usage)
     facts: dict[str, Any] = field(default_factory=dict)
-    held_by: str | None = None
-    """How the judge was held to the labels: ``enforced``, ``likelihood``; None: it was not."""
+    held_by: HeldBy | None = None
+    """How the judge was held to the labels; None: it was not."""
 
     @property
     def shown_name(self) -> str:
@@ -234,9 +237,11 @@ class Judge:
         if window is None or encode is None:
             return call
         text = self._model.render(self._caller.context(call))
-        is_scored = self._caller.held_by == LIKELIHOOD
-        least = _LABEL_ROOM if is_scored else self._config.model.max_tokens
-        if is_scored:
+        least = self._config.model.max_tokens
+        if self._caller.is_scored:
+            least = _LABEL_ROOM
+            if self._caller.held_by == EVIDENCE:
+                least = len(encode(self._caller.nugget_text(call))) + _SPECIAL
             call = replace(call, max_tokens=least)
         if len(text.encode("utf-8", "replace")) + _SPECIAL + call.max_tokens <= window:
             return call  # no text has more tokens than bytes, but for special ones around it
@@ -296,6 +301,13 @@ class Judge:
         scores = {label: float(answer[0]) for label, answer in zip(texts, answers, strict=True)}
         best = max(scores, key=lambda label: scores[label])
         return replace(self.read(call, Reply(texts[best], finish="stop")), scores=scores)
+
+    def read_evidence(self, call: Call, answers: Sequence[Any]) -> JudgedReply:
+        """The label that follows from how the passage changes the likelihood of a call's one nugget."""
+        scores = [float(answer[0]) for answer in answers]
+        evidence = weigh(scores[: len(scores) // 2], scores[len(scores) // 2 :])
+        reply = Reply(self._caller.label_texts(call)[evidence.label], finish="stop")
+        return replace(self.read(call, reply), evidence=evidence)
 
     def check_able(self, reply: JudgedReply) -> None:
         """Give up, or warn, if this is the last of the first replies and none of them held a label."""
@@ -374,9 +386,8 @@ class _Wave:
 
     def __init__(self, name: str, calls: Sequence[Call], caller: JudgeCaller) -> None:
         self.task = _Name(name)
-        is_scored = caller.held_by == LIKELIHOOD
-        self.num_requests = len(calls) * (len(LABELS) if is_scored else 1)
-        kind = LoglikelihoodRequest.kind if is_scored else GenerateRequest.kind
+        self.num_requests = sum(map(caller.count_requests, calls))
+        kind = LoglikelihoodRequest.kind if caller.is_scored else GenerateRequest.kind
         self.counts: Mapping[str, int] = {kind: self.num_requests}
         self.calls = calls
         self.keys: DocKeys | None = None
@@ -402,7 +413,10 @@ class _ReplySink(DocSink):
 
     def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:  # noqa: ARG002
         call = self._calls[place]
-        if self._judge.caller.held_by == LIKELIHOOD:
+        held_by = self._judge.caller.held_by
+        if held_by == EVIDENCE:
+            self.replies[place] = self._judge.read_evidence(call, answers)
+        elif held_by == LIKELIHOOD:
             self.replies[place] = self._judge.read_scores(call, answers)
         else:
             self.replies[place] = self._judge.read(call, answers[0])

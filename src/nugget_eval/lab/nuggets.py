@@ -88,6 +88,8 @@ class JudgedFolder:
     def format(self) -> dict[str, Any]:
         """The prompt and format type as a results file says what a format is."""
         name = f"{self._settings['prompt_type']}×{self._settings['format_type']}"
+        if self._settings.get("constrain") == "evidence":
+            name = "evidence"  # which has a prompt of its own
         return {
             "format": name,
             "fingerprint": self.prompt.get("fingerprint"),

@@ -72,6 +72,7 @@ def reply_rows(done: Evaluation) -> Iterator[dict[str, Any]]:
     """What ``replies.jsonl`` holds: one object for each reply."""
     caller = JudgeCaller(done.config, done.items)
     for judged in done.judged:
+        caller.held_by = judged.held_by
         for reply in judged.replies:
             row = reply_row(judged.name, done.items[reply.call.item], reply)
             row["format_type"] = done.config.model.format_type
@@ -116,6 +117,8 @@ def reply_row(judge: str, item: NuggetItem, reply: JudgedReply) -> dict[str, Any
         }
     if reply.scores is not None:
         row["log_likelihoods"] = dict(reply.scores)
+    if reply.evidence is not None:
+        row["evidence"] = plain(reply.evidence)
     if call.canaries:
         row["canaries"] = plain(call.canaries)
         row["alarm"] = reply.alarm
