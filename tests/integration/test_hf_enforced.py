@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
+torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
-from lm_eval.errors import ModelError
-from lm_eval.formats.assemble import Prompt
-from lm_eval.formats.grammar import NUMBER, Grammar, Hole, line
-from lm_eval.models.huggingface import HFLM
-from lm_eval.requests import GenerateRequest, Reply
-from tests.support.tiny_models import save
+from lm_eval.errors import ModelError  # noqa: E402
+from lm_eval.formats.assemble import Prompt  # noqa: E402
+from lm_eval.formats.grammar import NUMBER, Grammar, Hole, line  # noqa: E402
+from lm_eval.models.huggingface import HFLM  # noqa: E402
+from lm_eval.requests import GenerateRequest, Reply  # noqa: E402
+from tests.support.tiny_models import save  # noqa: E402
 
 LETTERS = Grammar((Hole(choices=("A", "B", "C", "D")),))
 REASONED = Grammar((" ", Hole(choices=("Paris", "a dog", "eight"))), "The best answer is")
@@ -87,6 +88,40 @@ def test_two_phases_keep_the_free_text(lm: HFLM) -> None:
     (said,), (reply,) = dict(lm.stream([free])).values(), dict(lm.stream([held])).values()
     assert str(reply).startswith(str(said).rstrip())
     assert REASONED.answers(str(reply)) is not None
+
+
+@pytest.mark.parametrize("is_text", [False, True], ids=["token", "text"])
+def test_two_phases_keep_the_reasoning_apart(lm: HFLM, folder: Path, is_text: bool) -> None:
+    free = GenerateRequest("t", 0, 0, Prompt((PROMPTS[0],)), {"max_gen_toks": 12})
+    prompt = torch.tensor([lm.tok_encode(PROMPTS[0])])
+    written = lm.model.generate(prompt, max_new_tokens=12, do_sample=False)[0, -12:].tolist()
+    mark = next(token for token in written[3:] if lm.tok_decode([token]).isascii())
+    thinking = HFLM(
+        str(folder), device="cpu", think_end_token=lm.tok_decode([mark]) if is_text else mark
+    )
+    held = replace(free, grammar=REASONED)
+    (thought,), (reply,) = (
+        dict(thinking.stream([free])).values(),
+        dict(thinking.stream([held])).values(),
+    )
+    assert isinstance(thought, Reply)
+    assert isinstance(reply, Reply)
+    assert thought.reasoning
+    assert reply.reasoning == thought.reasoning
+    assert str(reply).startswith(str(thought).rstrip())
+    assert REASONED.answers(str(reply)) is not None
+
+
+def test_stop_strings_end_a_held_line_of_a_model_that_thinks(folder: Path) -> None:
+    thinking = HFLM(str(folder), device="cpu", think_end_token="</think>")
+    asked = GenerateRequest(
+        *("t", 0, 0, Prompt((PROMPTS[1],)), {"max_gen_toks": 40, "until": ["two"]}),
+        grammar=Grammar(("one two three ", line())),
+    )
+    (reply,) = dict(thinking.stream([asked])).values()
+    assert isinstance(reply, Reply)
+    assert str(reply).strip() == "one"
+    assert reply.finish == "stop"
 
 
 def test_sampled_replies_are_allowed_and_the_same_again(lm: HFLM) -> None:

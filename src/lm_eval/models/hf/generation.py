@@ -92,7 +92,7 @@ class GrowingRow:
 
     def __post_init__(self) -> None:
         self.constraint = self.job.constrain() if self.job.constrain else None
-        self._is_thinking = self.endings.think_end is not None
+        self._is_thinking = self.endings.think_end is not None and self.constraint is None
         self._hidden = frozenset(self.endings.special.values())
         longest = max(map(len, self.job.until), default=0)
         if isinstance(self.endings.think_end, str):
@@ -142,7 +142,12 @@ class GrowingRow:
         return Reply(text, finish=self.finish, reasoning=reasoning)
 
     def _split(self) -> tuple[str | None, str]:
-        """``(reasoning, answer)``; reasoning is None where it does not end."""
+        """``(reasoning, answer)``; reasoning is None where it does not end.
+
+        What is held to a grammar is an answer; its reasoning is that of the text it goes on behind.
+        """
+        if self.constraint is not None:
+            return self.job.reasoning, self.tokens.decode(self.ids)
         mark = self.endings.think_end
         if isinstance(mark, int) and mark in self.ids:
             last = len(self.ids) - 1 - self.ids[::-1].index(mark)

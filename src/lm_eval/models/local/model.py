@@ -48,6 +48,8 @@ class Job:
     """Makes what holds the reply to a grammar; None: nothing does."""
     said: str = ""
     """What the model said before this prompt's end: its reply begins with it."""
+    reasoning: str | None = None
+    """What the model thought before it said anything, where that is kept apart."""
     then: Callable[[Reply], Job] | None = field(default=None, repr=False, compare=False)
     """Makes the job that goes on behind this one's reply; None: the reply is the answer."""
 
@@ -273,12 +275,12 @@ class LocalLM(ExtensibleLM):
             return self._hold(self._job(place, request, answering, prompt), grammar)
 
         def answer(reply: Reply) -> Job:
-            said = grammar.before_answer(self._aloud(reply))
-            (whole,) = self._encode([text + said])
+            aloud = grammar.before_answer(self._aloud(reply))
+            (whole,) = self._encode([text + aloud])
             limited = replace(answering, max_gen_toks=answer_room(grammar))
             room = self.window - limited.max_gen_toks
             job = self._hold(self._job(place, request, limited, whole[-room:]), grammar)
-            return replace(job, said=grammar.before_answer(reply))
+            return replace(job, said=grammar.before_answer(reply), reasoning=reply.reasoning)
 
         free = replace(options, until=(*options.until, grammar.opening))
         return replace(self._job(place, request, free, prompt), then=answer)
