@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from lm_eval.errors import ModelError
 from lm_eval.formats.grammar import Grammar
@@ -286,7 +286,8 @@ def _held_reply(job: VllmJob, grammar: Grammar, output: Any) -> Reply:
         )
     is_whole = text is not None and not (is_cut and grammar.ends_open)
     said = output.text if text is None else text
-    return Reply(job.said + said, finish="stop" if is_whole else "length")
+    finish: Literal["stop", "length"] = "stop" if is_whole else "length"
+    return Reply(job.said + said, finish=finish, reasoning=job.reasoning)
 
 
 def _finite(logprob: float) -> float:
