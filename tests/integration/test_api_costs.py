@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pytest
 
 from tests.support.command_line import Outcome, Workplace
 from tests.support.servers.faulty import FaultyServer, first
-from tests.support.servers.toy_openai import ToyServer, write_tokenizer
+from tests.support.servers.toy_openai import ToyModel, ToyServer, write_tokenizer
 
 PRICES = "toy: {input: 100, output: 300, cached_input: 10, per_request: 0.001}\n"
 
@@ -125,6 +127,58 @@ def test_letters_need_one_request_a_doc_as_estimated(
     probe = 6
     assert requests[0] <= total["requests"] <= requests[0] * 1.05 + probe
     assert tokens[0] <= total["tokens_in"] <= tokens[1]
+
+
+LONG = "A long passage that every choice of a doc shares. " * 4
+
+
+@pytest.mark.parametrize(
+    ("able", "choices", "form", "requests", "prompts"),
+    [
+        ({}, "wxyz", "mcqa", 20, 20),  # the likeliest tokens have all letters
+        ({"most_logprobs": 1}, "wxyz", "mcqa", 20, 80),
+        ({}, ("one", "two", "three"), "cloze", 20, 60),
+        ({"most_logprobs": 1, "refuses_batch": True}, "wxyz", "mcqa", 80, 80),
+    ],
+)
+@pytest.mark.parametrize("connections", [1, 8])
+def test_a_doc_is_one_prompt_or_prompts_that_share_one_context(
+    place: Workplace,
+    able: dict[str, Any],
+    choices: Sequence[str],
+    form: str,
+    requests: int,
+    prompts: int,
+    connections: int,
+) -> None:
+    """As the server counts them: one prompt for letters, else one request for all choices of a doc.
+
+    A server that takes one prompt at a time gets those of a doc one after the other, so that it still
+    knows their context.
+    """
+    write_tokenizer(place.folder / "toy")
+    place.rows(choices=list(choices), answer=0, passage=LONG)
+    file = place.task(doc_to_context="passage", formats={"mcqa": {}, "cloze": {}})
+    with FaultyServer(ToyServer(**able)) as server:
+        arguments = {"tokenizer": "toy", "num_concurrent": connections}
+        outcome = asked(place, server, "--tasks", f"{file}@{form}", **arguments)
+        assert outcome.code == 0, outcome.err
+        sent = [docs_asked(seen.body["prompt"]) for seen in server.requests]
+    sent = [docs for docs in sent if docs]  # without the probe
+    assert (len(sent), sum(map(len, sent))) == (requests, prompts)
+    assert all(len(set(docs)) == 1 for docs in sent)
+    if connections == 1:
+        in_a_row = [doc for doc, _ in groupby(docs[0] for docs in sent)]
+        assert len(in_a_row) == len(set(in_a_row)) == 20
+
+
+def docs_asked(prompt: list[Any]) -> list[str]:
+    """The docs that the prompts of a request are about, by their questions."""
+    model = ToyModel()
+    tokens = prompt if isinstance(prompt[0], list) else [prompt]
+    texts = [model.decode(one) for one in tokens]
+    assert all(text.count(LONG.strip()) <= 1 for text in texts)
+    return [found[0] for text in texts if (found := re.search(r"Q\d+\?", text))]
 
 
 def test_what_was_asked_is_counted_priced_and_shown(place: Workplace, server: FaultyServer) -> None:

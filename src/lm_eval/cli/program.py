@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import gc
 import math
 import os
 import sys
@@ -21,6 +22,8 @@ from lm_eval.text.terminal import LOG_LEVELS, bystander_note, never_fail_on_enco
 
 _SHORTEST_CUT = len("--task")
 """An option may be cut short down to this length."""
+GARBAGE_AFTER = 5_000
+"""How many more objects are made than freed before garbage in cycles is looked for; Python says 700."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -167,7 +170,20 @@ def run_program(name: str, call: Callable[[], int]) -> int:
     with warnings.catch_warnings():
         warnings.simplefilter("always", LmEvalWarning)
         warnings.showwarning = _warning_printer(name)
-        return _run_safely(name, call)
+        with _collecting_rarely():
+            return _run_safely(name, call)
+
+
+@contextmanager
+def _collecting_rarely() -> Iterator[None]:
+    """Look for garbage in cycles less often: a run makes many objects, and few of them in cycles."""
+    before = gc.get_threshold()
+    if before[0]:  # 0: somebody switched it off
+        gc.set_threshold(max(before[0], GARBAGE_AFTER), *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _run_safely(name: str, call: Callable[[], int]) -> int:

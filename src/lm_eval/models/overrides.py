@@ -69,9 +69,8 @@ def redefinition(model: object) -> dict[str, Any]:
         for name, value in vars(cls).items()
         if cls in _SHIPPED and _SHIPPED[cls].get(name) is not value and _is_code(value)
     ]
-    ours = {
-        name for cls in type(model).__mro__ if is_ours(cls) for name in (*vars(cls), *_set_by(cls))
-    }
+    known_to = [cls for cls in type(model).__mro__ if is_ours(cls)] if foreign else []
+    ours = {name for cls in known_to for name in (*vars(cls), *_set_by(cls))}
     attributes = {
         name: value
         for name, value in getattr(model, "__dict__", {}).items()

@@ -22,6 +22,8 @@ PACKAGES = (
     "cyllama",
 )
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
+_GIT = (".git", "HEAD")
+"""What a folder with a checkout has, and a repository without one."""
 
 
 def environment() -> dict[str, Any]:
@@ -63,6 +65,8 @@ def git_hash(folder: Path | None = None, *, timeout_s: float = 2.0) -> str | Non
     """The commit that ``folder`` (the current one) is at; None outside git or without it."""
     import subprocess
 
+    if not _may_be_in_git(folder or Path()):  # a process for nothing
+        return None
     try:
         done = subprocess.run(
             ["git", "rev-parse", "--verify", "HEAD"],
@@ -77,3 +81,14 @@ def git_hash(folder: Path | None = None, *, timeout_s: float = 2.0) -> str | Non
         return None
     commit = done.stdout.strip()
     return commit if done.returncode == 0 and _COMMIT.fullmatch(commit) else None
+
+
+def _may_be_in_git(folder: Path) -> bool:
+    """False where neither the folder nor one around it belongs to a repository."""
+    if "GIT_DIR" in os.environ:
+        return True
+    try:
+        whole = folder.resolve()
+        return any((each / name).exists() for each in (whole, *whole.parents) for name in _GIT)
+    except OSError:
+        return True

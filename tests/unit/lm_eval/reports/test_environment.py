@@ -28,13 +28,31 @@ def test_it_tells_nothing_about_the_user(monkeypatch):
     assert user == "root" or user not in text
 
 
+def git(folder, *arguments):
+    named = ["-c", "user.name=x", "-c", "user.email=x@example.org"]
+    subprocess.run(["git", "-C", str(folder), *named, *arguments], check=True)
+
+
 def test_git_hash_of_a_repository_and_outside_one(tmp_path):
     assert git_hash(tmp_path) is None
-    git = ["git", "-C", str(tmp_path), "-c", "user.name=x", "-c", "user.email=x@example.org"]
-    subprocess.run([*git, "init", "-q"], check=True)
+    git(tmp_path, "init", "-q")
     assert git_hash(tmp_path) is None
-    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "first"], check=True)
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
     assert len(git_hash(tmp_path)) == 40
+
+
+def test_git_hash_inside_a_repository_without_a_checkout_and_by_name(tmp_path, monkeypatch):
+    inside = tmp_path / "tasks" / "mine"
+    inside.mkdir(parents=True)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
+    git(tmp_path, "clone", "-q", "--bare", ".", "bare")
+    commit = git_hash(tmp_path)
+    assert git_hash(inside) == git_hash(tmp_path / "bare") == commit
+    (tmp_path / ".git").rename(tmp_path / "elsewhere")
+    assert git_hash(inside) is None
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
+    assert git_hash(inside) == commit
 
 
 @pytest.mark.parametrize("error", [FileNotFoundError(), subprocess.TimeoutExpired("git", 2)])
