@@ -345,6 +345,7 @@ class TaskNames:
         self._parity = parity
         self._with_facts = with_facts
         self._roots = roots
+        self._files: dict[Path, list[IndexedFile]] = {}
         self.entries: dict[str, Entry] = {}
         self.problems: list[LmEvalError] = []
         """Files that could not be indexed; the other names are there nonetheless."""
@@ -362,11 +363,14 @@ class TaskNames:
     def listed(self) -> Iterator[tuple[Path, IndexedFile]]:
         """Every file that defines something, with its facts and the folder it was found under."""
         for root in self._roots:
-            files, _ = index_folder(root, with_facts=True)
+            files = self._files[root]
+            if not self._with_facts:
+                files, _ = index_folder(root, with_facts=True)
             yield from ((root, file) for file in files if file.kind is not None)
 
     def _add_root(self, root: Path) -> None:
         files, problems = index_folder(root, with_facts=self._with_facts)
+        self._files[root] = files
         self.problems += problems
         tags: dict[str, list[str]] = {}
         for file in files:
