@@ -1,5 +1,5 @@
 """Formats: how a question is put, and how the answer to it is read.
 
-Read in this order: readers, assemble, gold, items, identity, grammar, enforced, prompt_format,
-checks, compile, languages, list_file, jinja, templates.
+Read in this order: readers, assemble, gold, items, identity, grammar, variants, prompt_format,
+checks, compile, list_file, jinja, templates.
 """

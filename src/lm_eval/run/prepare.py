@@ -29,8 +29,8 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.formats.compile import general_names, get_format
-from lm_eval.formats.enforced import split_suffix
 from lm_eval.formats.grammar import Grammar
+from lm_eval.formats.variants import split_suffix
 from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, choose_docs, shot_count
 from lm_eval.requests.options import SkippedDocs

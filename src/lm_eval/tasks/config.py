@@ -33,6 +33,7 @@ from lm_eval.formats.templates import (
     TemplateFactory,
     generating,
 )
+from lm_eval.formats.variants import in_language
 from lm_eval.registry import TEMPLATES
 from lm_eval.tasks.checks import check_values, place_of, place_within, with_rows_of_files
 from lm_eval.tasks.prompts import FormatPrompts, RawFields
@@ -261,8 +262,6 @@ class TaskConfig:
     def _overwrite_with(self, fmt: PromptFormat) -> None:
         self.format_note = ""
         if self.language is not None or fmt.has_words:
-            from lm_eval.formats.languages import in_language
-
             fmt, self.format_note = in_language(fmt, self.language, task=str(self.task))
         self.prompt_format = fmt
         self.doc_to_text, self.doc_to_choice, self.doc_to_target = _applied(fmt, self.raw, self)

@@ -21,7 +21,7 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.formats.compile import find_format
-from lm_eval.formats.enforced import SUFFIX
+from lm_eval.formats.variants import SUFFIX
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.definitions import Definition, Definitions, PythonTask
 from lm_eval.tasks.fitness import fitting

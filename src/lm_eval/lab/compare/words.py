@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from lm_eval.formats.enforced import SUFFIX, split_suffix
+from lm_eval.formats.variants import SUFFIX, split_suffix
 from lm_eval.lab.compare.values import (
     ALPHA,
     CONFOUNDED,
