@@ -101,7 +101,7 @@ def test_a_text_is_read_as_the_free_format_reads_it() -> None:
 def test_in_another_language_the_phrase_is_that_language() -> None:
     from lm_eval.formats.variants import in_language
 
-    fmt = in_language(get_format("mcq_cot+enforced"), "de", task="t")
+    fmt, _ = in_language(get_format("mcq_cot+enforced"), "de", task="t")
     grammar = fmt.grammar_for(ITEM)
     assert grammar is not None
     assert grammar.opening == "Die beste Antwort ist"
