@@ -67,7 +67,7 @@ def _section(name: str, card: Card, manager: TaskManager) -> Iterator[str]:
         yield f"{card.summary}.\n"
     yield "| | |\n| --- | --- |"
     for label, text in card.facts:
-        if label not in _LEFT_OUT:
+        if label not in _LEFT_OUT and not (label == "homepage" and text.startswith(HUB)):
             yield f"| {label} | {_linked(label, text)} |"
     yield ""
     if card.first is not None and not card.is_suite:

@@ -35,6 +35,7 @@ QUIZ: dict[str, Any] = {
         "licence": "MIT",
         "gated": True,
         "paper": "2001.00001",
+        "splits": {"train": 300, "test": 22},
         "baseline": 0.25,
         "convention": "mcqa, 2-shot: its authors",
     },
@@ -177,11 +178,13 @@ def test_all_about_one(place: Workplace) -> None:
         "  size        3 tasks, 22 docs",
         "  language    de, fra_Latn, Italian",
         "  data        owner/quiz, split test",
+        "  homepage    https://huggingface.co/datasets/owner/quiz",
         "  asked as    mcqa, 2 shots (choices)",
         "  chance      0.25",
         "  licence     MIT",
         "  gated       accept its owners' conditions on the hub, and set HF_TOKEN",
         "  paper       https://arxiv.org/abs/2001.00001",
+        "  splits      train 300, test 22",
         "  convention  mcqa, 2-shot: its authors",
         "  tags        knowledge, multilingual",
         "  areas       quiz_romance (2)",
@@ -198,6 +201,7 @@ def test_all_about_one(place: Workplace) -> None:
     assert "ranking" not in fits
     one = ls(place, "quiz_fra_Latn").out
     assert "  size        5 docs" in one
+    assert "  splits " not in one, "they are the family's"
     assert "owner/quiz (fra_Latn)" in one
 
 

@@ -36,7 +36,7 @@ _ANTHROPIC = "That API takes no new models. Use --model anthropic-chat --model_a
 _LITELLM = "Start LiteLLM's proxy. " + _SPOKEN.format(
     url="http://localhost:4000/v1/chat/completions"
 )
-_CONVERTED = "Convert the checkpoint for transformers and use --model hf, or serve it: " + _VLLM
+_CONVERTED = "Convert the checkpoint for transformers and use --model hf, or serve it. " + _VLLM
 
 ADVICE = {
     "anthropic-completions": _ANTHROPIC,

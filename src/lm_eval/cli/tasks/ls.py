@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import textwrap
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -165,7 +166,19 @@ def _print_plainly(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> No
 
 _LABEL = 12
 _SHOWN_TASKS = 12
-_SAID = ("summary", "n", "total", "language", "licence", "license", "gated", "paper", "baseline")
+_SAID = (
+    "summary",
+    "n",
+    "total",
+    "language",
+    "licence",
+    "license",
+    "gated",
+    "paper",
+    "baseline",
+    "splits",
+    "homepage",
+)
 """Metadata that have lines of their own."""
 
 
@@ -268,9 +281,12 @@ def _facts(
     is_alike = entry.kind == "task" or entry.family is not None
     if config is not None and is_alike:
         yield "data", _data(config, is_family=len(inside) > 1)
+        yield from _homepage(config)
         yield "asked as", _asked_as(config, line)
         yield "also fits", _fitting(config, manager)
-        yield from _stated(config.metadata or {}, line)
+        is_part = entry.family not in (None, entry.name)  # what its file counts is the family
+        stated = {k: v for k, v in (config.metadata or {}).items() if k != "splits" or not is_part}
+        yield from _stated(stated, line)
     elif entry.kind == "group":
         from lm_eval.tasks.groups import Group
 
@@ -311,6 +327,15 @@ def _data(config: TaskConfig, *, is_family: bool) -> str:
     return visible(said)
 
 
+def _homepage(config: TaskConfig) -> Iterator[tuple[str, str]]:
+    """Where people read about the data: the page that the file names, or that of the hub."""
+    page = (config.metadata or {}).get("homepage")
+    if not page and re.fullmatch(r"[\w.-]+/[\w.-]+", config.dataset_path or ""):
+        page = f"https://huggingface.co/datasets/{config.dataset_path}"
+    if page:
+        yield "homepage", visible(str(page))
+
+
 def _asked_as(config: TaskConfig, line: ListedTask | None) -> str:
     shots = config.num_fewshot or 0
     kind = "" if line is None else f" ({line.facts.kind})"
@@ -348,6 +373,9 @@ def _stated(metadata: Mapping[str, Any], line: ListedTask | None) -> Iterator[tu
     if isinstance(paper, str) and paper:
         is_arxiv = paper.replace(".", "").isdecimal() and len(paper) > 8
         yield "paper", visible(f"https://arxiv.org/abs/{paper}" if is_arxiv else paper)
+    splits = metadata.get("splits")
+    if isinstance(splits, Mapping) and all(isinstance(docs, int) for docs in splits.values()):
+        yield "splits", visible(", ".join(f"{name} {docs:,}" for name, docs in splits.items()))
     for key, value in metadata.items():
         if key not in _SAID and isinstance(value, str | int | float):
             yield visible(str(key), _LABEL - 1), visible(str(value))
