@@ -975,8 +975,7 @@ def test_unread_replies_name_the_phrase_that_would_have_been_read(
     done = place.run("--tasks", "t.yaml@own", "--model_args", f"reply={reply}")
     assert done.code == 0, done.err
     shown = " ".join(done.out.split())
-    path = next(place.output.rglob("results_*.json"))
-    command = f"lm-eval reread {path} --tasks t@own --scorer 'after_last,phrase=answer is'"
+    command = f"lm-eval reread {place.output} --tasks t@own --scorer 'after_last,phrase=answer is'"
     assert (f"Try {command}" in shown) is is_named
     if is_named:
         again = place.cli(*shlex.split(command.removeprefix("lm-eval ")))
