@@ -370,7 +370,7 @@ def test_picture_shows_the_four_formats() -> None:
         assert re.search(rf">{name}(?:&#160;)+\.\d", svg)
     assert "demo_mcq" in svg
     for word in ("Saved", "Look", "Details"):
-        assert f">{word}&#160;" in svg
+        assert f"{word}&#160;" in svg
     addresses = re.findall(r"https?://[^\s\"<)]+", svg)
     assert all("w3.org" in a or "textualize.io" in a for a in addresses), "fetches nothing"
 
