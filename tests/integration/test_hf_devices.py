@@ -134,6 +134,13 @@ def test_weights_are_quantised_while_they_are_loaded(bits: str, tmp_path: Path) 
         ({"max_memory": "10GiB"}, "is not a JSON object"),
         ({"max_memory": 10}, "must say how much each device takes, not 10"),
         ({"max_memory": {"cpu": "1GiB"}, "max_cpu_memory": "1GiB"}, "says everything"),
+        (
+            {"max_memory": {"cpu": "much"}},
+            "max_memory has 'much', which is not an amount of memory",
+        ),
+        ({"max_memory": {"cpu": -1}}, "max_memory has -1, which is not an amount of memory"),
+        ({"max_cpu_memory": "30"}, "max_cpu_memory has '30', which is not an amount"),
+        ({"max_memory_per_gpu": "10 gigs"}, "such as 10GiB or 500MB"),
         ({"bnb_4bit_quant_typ": "nf4"}, "Did you mean 'bnb_4bit_quant_type'?"),
     ],
     ids=str,

@@ -8,8 +8,9 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -58,6 +59,7 @@ _8BIT = (
 )
 GPTQ = ("autogptq", "gptqmodel")
 _QUANT_TYPES = ("nf4", "fp4")
+_SIZE = re.compile(r"\d+(\.\d+)?\s*[KMG]i?B", re.IGNORECASE)
 _SPREAD = "device_map=auto spreads a model over the GPUs there are, as far as their memory goes."
 _FOREIGN = {
     **dict.fromkeys(
@@ -210,11 +212,25 @@ def read_max_memory(limits: Any, per_gpu: Any, cpu: Any) -> dict[int | str, Any]
         int(device) if str(device).isdecimal() else str(device): size
         for device, size in dict(limits or {}).items()
     }
+    _check_sizes("max_memory", known.values())
+    _check_sizes("max_memory_per_gpu", [per_gpu])
+    _check_sizes("max_cpu_memory", [cpu])
     if per_gpu:
         import torch
 
         known |= dict.fromkeys(range(torch.cuda.device_count()), per_gpu)
     return known | ({"cpu": cpu} if cpu else {}) or None
+
+
+def _check_sizes(name: str, sizes: Iterable[Any]) -> None:
+    """Refuse what ``accelerate`` does not read as an amount of memory."""
+    for size in sizes:
+        is_size = size >= 0 if isinstance(size, int) else bool(_SIZE.fullmatch(str(size)))
+        if size is not None and not is_size:
+            raise UsageError(
+                f"{name} has {size!r}, which is not an amount of memory. Write bytes or a number with "
+                "its unit, such as 10GiB or 500MB."
+            )
 
 
 def check_values(model_args: Mapping[str, Any]) -> None:
@@ -223,6 +239,7 @@ def check_values(model_args: Mapping[str, Any]) -> None:
     local_options.check_each(plain, _CHECKS)
     read_quantization(quantizing(plain))
     with_subfolder(plain.get("pretrained"), plain.get("subfolder"))
+    _check_sizes("max_memory_per_gpu", [plain.get("max_memory_per_gpu")])
     read_max_memory(plain.get("max_memory"), None, plain.get("max_cpu_memory"))
     chat_arguments(plain.get("chat_template_args"), plain.get("enable_thinking"))
 
