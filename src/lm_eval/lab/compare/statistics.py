@@ -25,6 +25,7 @@ from lm_eval.lab.stored.measurement import (
     Aligned,
     Measurement,
     align,
+    doc_of,
     two_causes,
     with_conditions,
 )
@@ -441,12 +442,7 @@ def _flips(aligned: Aligned, i: int, j: int) -> Flips:
     if not aligned.measurements[0].higher_is_better:
         gap = -gap
     first, second = np.flatnonzero(gap > TIE), np.flatnonzero(gap < -TIE)
-    return Flips(*(tuple(_doc(aligned.items[at]) for at in places) for places in (first, second)))
-
-
-def _doc(key: str) -> str:
-    """The doc id in an item's key."""
-    return key.rpartition(":")[0] or key
+    return Flips(*(tuple(doc_of(aligned.items[at]) for at in places) for places in (first, second)))
 
 
 def kept(clusters: Sequence[str] | None, mask: Bools) -> list[str] | None:

@@ -256,6 +256,11 @@ def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Al
     )
 
 
+def doc_of(item: str) -> str:
+    """The doc id in an item's key, without the hash of the doc."""
+    return item.rpartition(":")[0] or item
+
+
 def taken(one: Measurement, kept: Sequence[str]) -> Measurement:
     """The measurement with these items alone, in this order."""
     if one.items == tuple(kept):

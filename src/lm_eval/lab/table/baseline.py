@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from lm_eval.errors import ComparisonError, UsageError, did_you_mean, listing
 from lm_eval.lab.compare.values import ALPHA, CONFOUNDED, INCONCLUSIVE, REAL, Pair
-from lm_eval.lab.stored.measurement import Measurement, align, taken
+from lm_eval.lab.stored.measurement import Measurement, align, doc_of, taken
 from lm_eval.lab.stored.scores import DIMENSIONS, StoredScore, parts_of_samples, value_in
 from lm_eval.lab.stored.select import SelectedResult, groups_in, tasks_below
 from lm_eval.stats.estimates import DEFAULT_SEED
@@ -167,7 +167,9 @@ class ItemSource:
         if score.part is None:
             return measured
         parts = self._parts_of(score)
-        return taken(measured, [item for item in measured.items if parts[_doc(item)] == score.part])
+        return taken(
+            measured, [item for item in measured.items if parts[doc_of(item)] == score.part]
+        )
 
     def _task(self, score: StoredScore) -> Measurement:
         return self._results[score.run, score.name].measured([score.metric])
@@ -198,7 +200,3 @@ class ItemSource:
             return
         for part, sample in parts_of_samples(result, self._field, score.filter):
             yield str(sample.get("doc_id")), part
-
-
-def _doc(item: str) -> str:
-    return item.partition(":")[0]
