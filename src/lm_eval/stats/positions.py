@@ -1,4 +1,4 @@
-"""Scores of one question in several orders of its choices → the choices without the positions.
+"""Scores of one question in several orders of its choices → scores of the choices without position bias.
 
 In: for each order, the choice at each position, and the log-probabilities of the positions.
 Out: debiased log-probabilities of the choices, and the prior of the positions. If a model's

@@ -1,8 +1,8 @@
 """Sign-flip tests: is a mean difference further from 0 than chance explains?
 
-Without an effect, the difference of a unit (an item, or the sum over a cluster of items) is as likely to
-have the opposite sign. All combinations of signs are counted if there are at most 20,000; otherwise
-10,000 are drawn at random.
+Without an effect, the difference of a unit (an item, or the sum over a cluster of items) would be just
+as likely to have the opposite sign. All combinations of signs are counted if there are at most 20,000;
+otherwise 10,000 are drawn at random.
 """
 
 from __future__ import annotations

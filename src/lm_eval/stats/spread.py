@@ -211,7 +211,7 @@ ENOUGH_VARIANCE = 50.0
 """The normal limit needs this many times the square of the largest single deviation as variance."""
 CELLS_AT_ONCE = 1_000_000
 GRID = 401
-"""Points of a sum that stands for an integral of normal densities; more change no digit of it."""
+"""Points of the sum that approximates an integral of normal densities; more of them change no digit."""
 TIE = 1e-9
 
 

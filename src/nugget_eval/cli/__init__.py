@@ -1,4 +1,4 @@
-"""The command line ``nugget-eval``: arguments in, an evaluation called, one clear message if wrong.
+"""The command line ``nugget-eval``: arguments in, an evaluation called, one clear message on an error.
 
 Read in this order: commands, preview, run, score.
 """

@@ -1,4 +1,4 @@
-"""``nugget-eval preview`` and ``formats``: the exact prompt of an item, and what prompts there are."""
+"""``nugget-eval preview`` and ``formats``: the exact prompt of an item, and the list of prompts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Few-shot examples: judged items that are shown before the one to judge, and the guard against leaks.
 
-An example that shares its query, its passage or a nugget with the evaluated item would show the answer,
-so it is left out, and said so.
+An example that shares its query, its passage or a nugget with the evaluated item would give the answer
+away, so it is left out, and that is logged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the words around a list of labels say it is: an example, a draft, a quotation, the last word.
+"""What the words around a list of labels make it: an example, a draft, a quotation, or the final answer.
 
 In the languages that judges are asked in. ``cue`` looks at what leads up to a list, ``is_disowned`` at
 what follows it, ``is_revising`` at what comes between two, ``turn_end`` for where the judge's turn ends.

@@ -1,6 +1,6 @@
-"""The short cuts: a bare, correct answer is read by one pattern, a plain numbered list line by line.
+"""Short cuts: a bare, correct answer is read by one pattern, a plain numbered list line by line.
 
-What a short cut reads, the long way reads the same; anything unusual is left to the long way.
+A short cut gives the same reading as the full reader, to which anything unusual is left.
 """
 
 from __future__ import annotations

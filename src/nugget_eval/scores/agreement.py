@@ -1,7 +1,8 @@
 """How well labels agree: a judge with people, and judges with each other.
 
 Every statistic has an interval from resampled topics (or items, where topics are not known), or a reason
-why it has none; nothing is NaN. Only items with a label on both sides are compared; coverage tells.
+why it has none; nothing is NaN. Only items with a label on both sides are compared; ``coverage`` is
+their share.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Labels of nuggets → scores of topics and of runs, with coverage and bounds beside each.
 
-A missing label is scored as nothing: it is left out and counted, the bounds say what the score would be
-had every missing one been ``not_support`` or ``support``, and the interval of a run reaches over both.
+A missing label gets no score: it is left out and counted. The bounds are the scores if every missing
+label were ``not_support`` or ``support``, and the interval of a run covers both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """``lm-eval diff``: why two stored runs have different scores.
 
-Two runs on one screen: scores with the paired test, a line for each topic that differs or does not, and
-what explains the difference.
+Two runs on one screen: their scores with the paired test, a line for each topic, the same or different,
+and what explains the difference.
 """
 
 from __future__ import annotations

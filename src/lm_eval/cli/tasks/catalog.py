@@ -1,8 +1,8 @@
 """``lm-eval ls tasks``: the benchmarks there are, by folder, and the words that find one among them.
 
-In: the index of task files, which knows of each what its list line says. Out: lines as wide as the
-terminal, or one JSON object for each. No task is loaded and no library lays out a table: the list of a
-thousand tasks is there at once.
+In: the index of task files, which has all that a line of the list shows. Out: lines as wide as the
+terminal, or one JSON object for each task. No task is loaded and no table library is used, so that a
+list of a thousand tasks appears at once.
 """
 
 from __future__ import annotations

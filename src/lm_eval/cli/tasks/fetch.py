@@ -1,4 +1,4 @@
-"""``lm-eval fetch``: the data of tasks, brought here, or into a folder for a machine without network."""
+"""``lm-eval fetch``: downloads the data of tasks, to the cache or to a folder for an offline machine."""
 
 from __future__ import annotations
 

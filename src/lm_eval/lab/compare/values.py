@@ -2,7 +2,7 @@
 
 The rows of a comparison are the formats of one model, its conditions where the number of shots differs
 too (``mcqa, 5-shot``), or the models under one format.
-``statistics`` makes these values; ``words``, ``notes`` and ``tables`` show them.
+``statistics`` makes these values; ``words`` and ``tables`` show them.
 """
 
 from __future__ import annotations

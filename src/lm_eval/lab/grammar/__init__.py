@@ -1,4 +1,4 @@
-"""Formats that ask the same in another form: axes, checks of equivalence, samples, lists.
+"""Formats that ask the same question in a different form: axes, checks of equivalence, samples, lists.
 
 Read in this order: layout, equivalence, axes, sample.
 """

@@ -1,7 +1,7 @@
 """What can be varied about a format, one axis at a time.
 
-``layout`` changes form and no words. ``wording``, ``shots`` and ``reasoning`` change what is said, shown
-or asked for; what they move is another effect, so none of them is ever mixed with layout.
+``layout`` changes the form and no words. ``wording``, ``shots`` and ``reasoning`` change what is said,
+shown or asked for; their effects are different ones, so they are never mixed with that of layout.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether a format asks the same as the format it was made from: checks, each with a reason.
+"""Whether a format asks the same question as the format it was made from: checks, each with a reason.
 
 In: a ``Probe`` of a base format and a changed one. Out: the name of the first check that fails, or None.
 Nothing is assumed of how the changed format was made. The numbers in brackets are those of the project's

@@ -3,7 +3,7 @@
 In: a ``PromptFormat``. Out: a ``Layout``: which slots the format has, what they hold, and a
 function from slot values to a format. Slots that are equal in the format are one slot, so that they
 change together. The values are those of FormatSpread's grammar (Sclar et al. 2024), each once; its gap
-stood between a word and a label.
+is the space between a word and a label.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Formats that ask the same in another form, sampled from a grammar over the fields of a format.
+"""Formats that ask the same question in a different form, sampled from a grammar over a format's fields.
 
 In: a base format, how many, a seed and an axis. Out: a ``FormatList``, the base first, each with the
 values of its slots, and how many samples each check rejected; it can be saved and loaded. Tasks and

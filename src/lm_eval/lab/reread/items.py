@@ -1,4 +1,4 @@
-"""A stored reply that is read twice, with both verdicts; and the readers that a command names.
+"""A stored reply as two readers read it, with both verdicts; and the reader that a command names.
 
 ``ReadAgain`` and ``Rereading`` are shared by everything that reads answers again, the runs of other
 packages included. ``given_reader`` turns ``--scorer`` and ``--as`` into a reader, ``reader_words`` a

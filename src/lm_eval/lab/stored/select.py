@@ -1,4 +1,4 @@
-"""Which stored results to compare: the newest of each task, format and model, and groups as one.
+"""Which stored results to compare: the newest of each task, format and model; a group counts as one.
 
 In: ``StoredRun``s and a ``Choice``. Out: ``Measurement``s, with notes on what was left out. Also
 checks the names of results that ``reread`` and ``diff`` are given.

@@ -1,7 +1,7 @@
 """The best or worst format of a list, found with few cells and scored again on fresh items.
 
-In: an ``Asker``. Out: a ``SearchResult``: the formats chosen, their scores while choosing, which
-flatter, and their scores and distances from the base format on items that took no part in the search.
+In: an ``Asker``. Out: a ``SearchResult``: the formats chosen, their scores during the search, which are
+too favourable, and their scores and distances from the base format on items that the search did not use.
 """
 
 from __future__ import annotations

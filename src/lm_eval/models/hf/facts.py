@@ -1,4 +1,4 @@
-"""What an ``hf`` model says of itself: what identifies it, what it is, and what to know of its answers.
+"""What an ``hf`` model says about itself: its identity, its description, and warnings about its answers.
 
 A model object that a program passed in is identified by its modules and weights, not by the files it
 came from.

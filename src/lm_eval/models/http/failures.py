@@ -1,4 +1,4 @@
-"""What went wrong with one sending of a request, how that reads to a user, and when to send again.
+"""What went wrong when a request was sent, how the user is told, and when to send it again.
 
 A ``Failure`` is a value: it says whether trying again can help, how long the server wants us to wait,
 and whether every other request would fail in the same way. Its text never holds a key. A ``Schedule``

@@ -1,4 +1,4 @@
-"""An event loop that plain code moves on piece by piece, and whose clock rests in between."""
+"""An event loop that synchronous code runs step by step, and whose clock stops in between."""
 
 from __future__ import annotations
 

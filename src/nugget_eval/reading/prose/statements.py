@@ -1,4 +1,4 @@
-"""Candidates in sentences: what they say of all nuggets, or of the only one.
+"""Candidates in sentences: what they say about all nuggets, or about the only one.
 
 Also labels that one sentence lists: ``The labels are support and not_support, respectively``.
 """
