@@ -222,8 +222,8 @@ def _total(assumed: Assumptions, repeats: int) -> float:
 def _check_possible(difference: float, assumed: Assumptions, question: Question) -> None:
     if question.difference is not None and abs(difference) > assumed.limit:
         raise ValueError(
-            f"A difference of {difference:g} cannot be: {assumed.label} allows {assumed.limit:g} at "
-            "most."
+            f"A difference of {difference:g} is impossible: {assumed.label} allows at most "
+            f"{assumed.limit:g}."
         )
 
 

@@ -73,7 +73,7 @@ class Components(AsDict):
         None if no number does: the items alone have a larger error.
         """
         if not stderr > 0:
-            raise ValueError(f"A standard error to reach is above 0; got {stderr}.")
+            raise ValueError(f"The standard error to reach must be above 0; got {stderr}.")
         left = stderr**2 - self.error_item
         by_format = self.var_format + self.error_rest
         if by_format == 0:

@@ -120,8 +120,8 @@ def exact_detectable(
 def _check(difference: float, discordant: float) -> None:
     if not 0 < discordant <= 1 or not abs(difference) <= discordant * (1 + 1e-12):
         raise ValueError(
-            f"Of items that are discordant with a chance of {discordant:g}, no difference of "
-            f"{difference:g} can come."
+            f"A difference of {difference:g} is impossible where a share of {discordant:g} of the items "
+            "is discordant: that share lies between 0 and 1, and no difference is larger than it."
         )
 
 

@@ -57,7 +57,9 @@ def cochran_q(scores: ArrayLike) -> CochranQ:
     """
     table = np.asarray(scores, dtype=float)
     if table.ndim != 2 or table.shape[0] < 2 or not table.shape[1]:
-        raise ValueError(f"Two formats and one item are the least; got a table of {table.shape}.")
+        raise ValueError(
+            f"At least two formats and one item are needed; got a table of {table.shape}."
+        )
     if not np.isfinite(table).all():
         raise ValueError("Scores must be finite numbers; some are not.")
     has_bits = is_binary(table)

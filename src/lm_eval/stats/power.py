@@ -21,7 +21,7 @@ def factor(alpha: float = ALPHA, power: float = POWER) -> float:
     if not 0.0 < power < 1.0:
         raise ValueError(f"Power lies between 0 and 1, such as 0.8; got {power:g}.")
     if power <= alpha / 2:
-        raise ValueError(f"A power of {power:g} is what chance gives at level {alpha:g}.")
+        raise ValueError(f"A power of {power:g} is no more than chance gives at level {alpha:g}.")
     normal = statistics.NormalDist()
     return normal.inv_cdf(power) - normal.inv_cdf(alpha / 2)
 
@@ -35,9 +35,9 @@ def total_variance(variance: float, within: float = 0.0, repeats: float = 1) -> 
     """The variance of an item's difference, including that of ``repeats`` replies on each side."""
     for name, value in (("variance", variance), ("within", within)):
         if not (math.isfinite(value) and value >= 0):
-            raise ValueError(f"A variance is 0 or more; {name} is {value:g}.")
+            raise ValueError(f"A variance must be 0 or more; {name} is {value:g}.")
     if repeats < 1:
-        raise ValueError(f"Repeats are 1 or more; got {repeats:g}.")
+        raise ValueError(f"Repeats must be 1 or more; got {repeats:g}.")
     return variance + 2 * within / repeats
 
 
@@ -102,5 +102,5 @@ def _at_least_one(n: float) -> float:
 
 def _some(delta: float) -> float:
     if not (math.isfinite(delta) and delta != 0):
-        raise ValueError(f"A difference to look for is not 0; got {delta:g}.")
+        raise ValueError(f"The difference to look for must not be 0; got {delta:g}.")
     return delta

@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif path.startswith(f"{start}data/"):
             self._answer(unquote(path.removeprefix(f"{start}data/")))
         else:
-            self._send(HTTPStatus.NOT_FOUND, b"Nothing is here.", "text/plain")
+            self._send(HTTPStatus.NOT_FOUND, b"There is nothing here.", "text/plain")
 
     def _is_from_here(self) -> bool:
         """Whether the browser asks on behalf of this page, under a name of this machine."""
@@ -193,4 +193,4 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing: the terminal shows the address, and stays readable."""
 
 
-_LOST = "Nothing is here. Open the whole address that `lm-eval view` printed."
+_LOST = "There is nothing here. Open the whole address that `lm-eval view` printed."

@@ -75,13 +75,13 @@ class Contract:
         kind, *parts = address.split("/")
         answer = self._answers.get(kind)
         if answer is None:
-            raise UnknownAddressError(f"Nothing is at {address!r}.")
+            raise UnknownAddressError(f"There is nothing at {address!r}.")
         try:
             return answer(*parts)
         except TypeError:
             if len(parts) == _PARTS[kind]:
                 raise
-            raise UnknownAddressError(f"Nothing is at {address!r}.") from None
+            raise UnknownAddressError(f"There is nothing at {address!r}.") from None
 
     # Runs
 

@@ -333,8 +333,8 @@ def check_items(name: str, num_items: int, num_clusters: int | None, search: str
         raise UsageError(f"{name}: {what}; there {_are(num_items)}.")
     if num_clusters == 1:
         raise UsageError(
-            f"{name}: all {num_items:,} items belong to one cluster, so that nothing says what scores "
-            "others would have. Ask items of more clusters, such as with a larger --limit."
+            f"{name}: all {num_items:,} items belong to one cluster, so nothing can be said about "
+            "other clusters. Ask items of more clusters, such as with a larger --limit."
         )
 
 

@@ -51,8 +51,8 @@ class FetchPlan:
         splits = task.splits
         if splits.origin is None:
             raise DataError(
-                f"Task {task.name!r} is read by the `datasets` library, which fetches for itself. Run "
-                "the task once where there is a network, and copy HF_HOME."
+                f"Task {task.name!r} is read by the `datasets` library, which downloads it itself. Run "
+                "the task once on a machine with a network, and copy its HF_HOME."
             )
         data = splits.origin
         key = (data.repo, repr(sorted(data.config.splits.items())))

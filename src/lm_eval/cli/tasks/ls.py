@@ -202,7 +202,7 @@ def card_of(name: str, manager: TaskManager, include_path: Sequence[str] | None)
     entry = manager.index.get(name)
     if entry is None:
         manager.read(name)  # says what is near
-        raise UnknownTaskError(f"{name!r} is a task that code registers; its file says nothing.")
+        raise UnknownTaskError(f"{name!r} is registered by code, so no file describes it.")
     listed = listed_tasks(manager.known, task_roots(include_path)[0])
     line = next((one for one in listed if name == one.name or name in one.members), None)
     if line is not None and name in line.members:

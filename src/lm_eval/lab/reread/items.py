@@ -203,7 +203,7 @@ def _options(name: str, text: str) -> Mapping[str, Any]:
         key, equals, value = piece.partition("=")
         if not equals:
             raise UsageError(
-                f"--scorer: {shorten(piece)} behind {name!r} has no '='. Write options as in "
+                f"--scorer: {shorten(piece)} after {name!r} has no '='. Write options as in "
                 "`--scorer 'after_last,phrase=The answer is'`."
                 f"{did_you_mean(piece.strip(), sorted(READERS))}"
             )

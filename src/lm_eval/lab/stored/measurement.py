@@ -299,8 +299,8 @@ def _check_same(measurements: Sequence[Measurement]) -> None:
     if len({one.higher_is_better for one in measurements}) > 1:
         metrics = sorted({one.metric for one in measurements})
         raise ComparisonError(
-            f"Of these metrics more is better for some and less for others: {listing(metrics)}. Choose "
-            "one that all have with --metric."
+            f"For some of these metrics higher is better, for others lower: {listing(metrics)}. Choose "
+            "one that all results have with --metric."
         )
 
 

@@ -92,14 +92,14 @@ def test_the_variance_of_a_difference() -> None:
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda: items_needed(0.0, variance=0.1), "A difference to look for is not 0"),
-        (lambda: items_needed(float("nan"), variance=0.1), "is not 0; got nan"),
+        (lambda: items_needed(0.0, variance=0.1), "The difference to look for must not be 0"),
+        (lambda: items_needed(float("nan"), variance=0.1), "must not be 0; got nan"),
         (lambda: items_needed(0.1, variance=-0.1), "variance is -0.1"),
         (lambda: total_variance(0.1, within=-1), "within is -1"),
         (lambda: items_needed(0.1, variance=0.1, power=1.0), "Power lies between 0 and 1"),
-        (lambda: items_needed(0.1, variance=0.1, power=0.01), "what chance gives"),
+        (lambda: items_needed(0.1, variance=0.1, power=0.01), "no more than chance gives"),
         (lambda: items_needed(0.1, variance=0.1, alpha=0.0), "alpha lies between"),
-        (lambda: total_variance(0.1, repeats=0), "Repeats are 1 or more"),
+        (lambda: total_variance(0.1, repeats=0), "Repeats must be 1 or more"),
         (lambda: detectable(0, variance=0.1), "At least one item"),
         (lambda: repeats_needed(0.1, 0, variance=1, within=1), "At least one item"),
         (lambda: power_of(0.1, 10, variance=0), "variance above 0"),
