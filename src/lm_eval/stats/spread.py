@@ -302,7 +302,7 @@ def normal_limit(units: Floats, observed: float) -> NoiseFloor:
 
 def normal_range(size: int) -> tuple[float, float]:
     """The mean and the 95 % point of the range of ``size`` independent standard normal variables."""
-    x = np.linspace(-10.0, 10.0, GRID)
+    x: Floats = np.linspace(-10.0, 10.0, GRID, dtype=np.float64)
     below = _normal_below(x)
     mean = float((1.0 - below**size - (1.0 - below) ** size).sum()) * (x[1] - x[0])
     low, high = 0.0, 20.0
@@ -314,7 +314,7 @@ def normal_range(size: int) -> tuple[float, float]:
 
 def range_tail(gap: float, size: int) -> float:
     """The chance that ``size`` independent standard normal variables range over ``gap`` or more."""
-    x = np.linspace(-10.0, 10.0 + gap, GRID)  # the largest of them
+    x: Floats = np.linspace(-10.0, 10.0 + gap, GRID, dtype=np.float64)  # the largest of them
     density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
     inside = _normal_below(x) - _normal_below(x - gap)
     tail = 1.0 - size * float((density * inside ** (size - 1)).sum()) * (x[1] - x[0])
