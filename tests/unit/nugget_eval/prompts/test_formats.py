@@ -19,11 +19,14 @@ from nugget_eval.prompts import (
     Example,
     build_template_prompt,
     compose_prompt,
+    domain_names,
     get_output_format,
     get_prompt_type,
+    language_names,
     load_examples,
     nugget_format,
     prompt_info,
+    prompt_type_names,
 )
 from nugget_eval.reading import LABELS
 from tests.support.nuggets.label_formats import WRITERS
@@ -350,11 +353,11 @@ def test_unknown_names_raise_with_the_valid_ones(names: dict[str, str], nearest:
     assert isinstance(raised.value, NuggetEvalError)
     (kind,) = names
     valid = {
-        "prompt_type": PROMPT_TYPES,
+        "prompt_type": prompt_type_names(),
         "format_type": FORMAT_TYPES,
-        "domain": DOMAINS,
-        "language": LANGUAGES,
-    }[kind]
+        "domain": domain_names(),
+        "language": language_names(),
+    }[kind]  # with those that other tests registered
     named = [name for name in valid if name in str(raised.value)]
     assert len(named) >= min(5, len(valid))
 
