@@ -153,8 +153,6 @@ class TreeForward:
         """
         import torch
 
-        from lm_eval.models.hf.tree_mask import tree_mask
-
         visible = _ancestors(chunk)
         near = torch.tensor([*range(chunk.past), *chunk.positions])
         distance = near[chunk.past :, None] - near
@@ -163,8 +161,7 @@ class TreeForward:
             hidden = ~visible if window is None else ~(visible & (distance < window))
             mask = torch.zeros(hidden.shape, dtype=self._model.dtype)
             mask.masked_fill_(hidden, torch.finfo(mask.dtype).min)
-            mask = mask[None, None].to(self._device)
-            masks[kind] = tree_mask(mask, chunk) if window is None else mask
+            masks[kind] = mask[None, None].to(self._device)
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
 
