@@ -170,7 +170,7 @@ def _create_key(path: Path) -> None:
     """Write a new key, unless another process was first: a key is never replaced."""
     if path.exists():
         return
-    draft = path.with_name(f"{path.name}.{os.getpid()}")
+    draft = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
     create_private(draft)
     draft.write_bytes(os.urandom(_KEY_BYTES))
     try:
