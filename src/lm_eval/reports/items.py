@@ -298,7 +298,9 @@ def _taken(column: Sequence[T], order: Sequence[int]) -> list[T]:
 
 def _ordered(column: Sequence[float], order: Sequence[int]) -> list[float | None]:
     values: list[float | None] = [*_taken(column, order)]
-    return values if all(map(math.isfinite, column)) else [_finite(value) for value in values]
+    if math.isfinite(sum(column)):  # then each of them is
+        return values
+    return [_finite(value) for value in values]
 
 
 def _finite(value: float | None) -> float | None:

@@ -21,6 +21,7 @@ MANY_ROWS = 2000
 FEW_KINDS = 0.1
 """Up to this share of distinct rows, the count of each is drawn instead of single rows."""
 _LEVELS = 65536
+_LARGEST_CODE = 2**62
 
 
 def resampled_sums(rows: Floats, resamples: int, rng: Generator) -> Floats:
@@ -40,12 +41,26 @@ def kinds(rows: Floats) -> tuple[Floats, Ints]:
     Column by column, since ``numpy.unique`` of whole rows takes 20 s for a million.
     """
     codes: Ints = np.zeros(len(rows), dtype=np.int64)
+    bound = 1  # codes are below it
     for column in rows.T:
-        values, places = np.unique(column, return_inverse=True)
-        if len(values) > 1:
-            codes = np.unique(codes * len(values) + places, return_inverse=True)[1]
+        places, number = _ranks(column)
+        if bound * number > _LARGEST_CODE:
+            values, codes = np.unique(codes, return_inverse=True)
+            bound = len(values)
+        codes = codes * number + places
+        bound *= number
     _, first, counts = np.unique(codes, return_index=True, return_counts=True)
     return rows[first], counts
+
+
+def _ranks(column: Floats) -> tuple[Ints, int]:
+    """The rank of each value among the different ones, and how many these are; quick for two."""
+    if len(column):
+        is_high = column == column.max()
+        if (is_high | (column == column.min())).all():
+            return is_high.astype(np.int64), 2
+    values, places = np.unique(column, return_inverse=True)
+    return places, max(1, len(values))
 
 
 def kind_sums(distinct: Floats, counts: Ints, resamples: int, rng: Generator) -> Floats:

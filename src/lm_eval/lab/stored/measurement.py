@@ -430,8 +430,9 @@ def _scores(columns: ItemColumns, metric: str, run: str) -> Floats:
             f"{where}: metric {metric!r} has no number for each item, so it cannot be compared item by "
             f"item. Metrics that have: {listing(sorted(columns.metrics)) or 'none'}."
         )
-    undefined = [doc for doc, value in zip(columns.doc_ids, values, strict=True) if value is None]
-    if undefined:
+    if None in values:
+        pairs = zip(columns.doc_ids, values, strict=True)
+        undefined = [doc for doc, value in pairs if value is None]
         raise ComparisonError(
             f"{where}: metric {metric!r} is not a number (NaN or None) on {len(undefined)} of "
             f"{len(values)} items, the first is doc {undefined[0]}. Let the metric give a number for "
