@@ -16,7 +16,7 @@ from scipy import stats as scipy_stats
 
 from lm_eval.stats import spread as spread_null
 from lm_eval.stats.clusters import unit_sums
-from lm_eval.stats.resampling import resampled_sums
+from lm_eval.stats.resampling import kinds, resampled_sums
 from lm_eval.stats.spread import resampled_means, spread
 
 RNG = np.random.default_rng(7)
@@ -273,6 +273,24 @@ def test_weights_and_kinds_and_single_draws_agree():
     for column in range(3):
         p = scipy_stats.ks_2samp(kinds_way[:, column], weights_way[:, column]).pvalue
         assert p > 1e-4
+
+
+@given(
+    st.integers(1, 70).flatmap(
+        lambda width: st.lists(
+            st.lists(st.sampled_from([0.0, 1.0, 1 / 3, -2.0]), min_size=width, max_size=width),
+            min_size=1,
+            max_size=30,
+        )
+    )
+)
+def test_kinds_are_the_different_rows_in_order(rows):
+    """70 columns of four values have more different rows than a whole number has bits for."""
+    table = np.array(rows)
+    found, counts = kinds(table)
+    expected, expected_counts = np.unique(table, axis=0, return_counts=True)
+    assert found.tolist() == expected.tolist()
+    assert counts.tolist() == expected_counts.tolist()
 
 
 def test_weights_always_add_up_to_the_number_of_items():
