@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -73,9 +74,9 @@ class TaskScorer(DocSink):
         self._show = show
         self._on_sample = on_sample
 
+    @abstractmethod
     def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
         """Score a doc, or put it aside until others have come."""
-        raise NotImplementedError
 
     def miss(self, place: int, doc: DocRequests, answers: Sequence[Any], why: str) -> None:  # noqa: ARG002
         """Count a doc without all its answers; it is in no denominator."""
@@ -84,8 +85,9 @@ class TaskScorer(DocSink):
             sample = missing_sample(self.task, doc, answers, why, self._show)
             self._on_sample(self.task.name, sample)
 
+    @abstractmethod
     def results(self) -> list[TaskResult]:
-        raise NotImplementedError
+        """What the task scored, once every doc has come."""
 
 
 class FormatTaskScorer(TaskScorer):
