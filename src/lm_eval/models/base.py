@@ -20,7 +20,7 @@ from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.borders import move_blanks
-from lm_eval.models.estimating import estimated
+from lm_eval.models.cost_estimates import estimated
 from lm_eval.models.overrides import overridden, remember
 from lm_eval.models.sampling import GenerationOptions
 from lm_eval.requests import (

@@ -18,10 +18,10 @@ from lm_eval.models.base import LM, Capabilities, peek
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.creating import CreatingMethods
 from lm_eval.models.hf.engine import EngineOptions, HFEngine, fingerprint, is_usable
-from lm_eval.models.hf.facts import HFFacts
 from lm_eval.models.hf.forward import virtual_tokens
 from lm_eval.models.hf.generation import BatchJob, Endings, ending_tokens
 from lm_eval.models.hf.harness import METHODS
+from lm_eval.models.hf.identity import HFFacts
 from lm_eval.models.hf.loading import LoadOptions
 from lm_eval.models.hf.options import (
     GPTQ,

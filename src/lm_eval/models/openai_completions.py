@@ -9,7 +9,7 @@ from typing import Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import ModelError
-from lm_eval.models.api.enforcing import DIALECTS
+from lm_eval.models.api.enforcer import DIALECTS
 from lm_eval.models.api.replies import (
     NextTokens,
     chat_reply,

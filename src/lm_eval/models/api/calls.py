@@ -1,7 +1,7 @@
 """Requests of a run → HTTP requests → answers, read with the model's own parsers.
 
 ``ServerCaller`` belongs to one ``TemplateAPI``. ``replies``, ``scores`` and ``texts`` are its streams,
-one for each kind of request; below them, each method makes one request (``sending``) and reads the
+one for each kind of request; below them, each method makes one request (``sender``) and reads the
 reply. A reply of another shape is asked for again, and is a failed request if every attempt gives one.
 """
 
@@ -12,11 +12,11 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from lm_eval.errors import LmEvalError, ModelError, RequestError
-from lm_eval.models.api.enforcing import ServerEnforcer
+from lm_eval.models.api.enforcer import ServerEnforcer
 from lm_eval.models.api.generation import GenerationJob, GenerationJobs
 from lm_eval.models.api.replies import NextTokens, UnfitReply, choices_of, finish_of, shown
 from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, PromptSpan, Score, SpanGroup, packed
-from lm_eval.models.api.sending import Sender
+from lm_eval.models.api.sender import Sender
 from lm_eval.models.base import TemplateLM
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.models.sampling import cut_at_stop

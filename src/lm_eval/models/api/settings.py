@@ -17,7 +17,7 @@ from lm_eval.formats.assemble import Context
 from lm_eval.text.secrets import is_header_name, is_secret_name, shown_address
 
 if TYPE_CHECKING:
-    from lm_eval.models.api.enforcing import Dialect
+    from lm_eval.models.api.enforcer import Dialect
     from lm_eval.models.api.replies import NextTokens
     from lm_eval.models.api.scoring import Ability, Planner, Score
     from lm_eval.models.http.pacing import Meanwhile

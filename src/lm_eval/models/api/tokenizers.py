@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lm_eval.errors import MissingExtraError, ModelError, RequestError
-from lm_eval.models.api.sending import Sender, decoded, encoded
+from lm_eval.models.api.sender import Sender, decoded, encoded
 from lm_eval.models.api.settings import INSTALL_EXTRA, server_root
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.sampling import valid_text

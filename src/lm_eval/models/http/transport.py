@@ -17,11 +17,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeGuard, TypeVar, cast
 
 from lm_eval.errors import RequestError
+from lm_eval.models.http.event_loop import Stepper
 from lm_eval.models.http.failures import Failure, Schedule, of_body, of_status
 from lm_eval.models.http.pacing import Meanwhile, Pace
 from lm_eval.models.http.pool import CONNECT_S, Pool, Target, TransportOptions, close_all
 from lm_eval.models.http.servers import ONLY, Servers
-from lm_eval.models.http.stepping import Stepper
 
 T = TypeVar("T")
 J = TypeVar("J")

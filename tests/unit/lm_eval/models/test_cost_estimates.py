@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lm_eval.formats.assemble import Chat, Message, Prompt
 from lm_eval.models.base import LM
-from lm_eval.models.estimating import estimated, guess_tokens
+from lm_eval.models.cost_estimates import estimated, guess_tokens
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
 from lm_eval.requests.values import Estimated, Usage
 
