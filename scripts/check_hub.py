@@ -22,11 +22,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from lm_eval.data.columns import check_columns
 from lm_eval.data.files import file_type, read_file
 from lm_eval.data.hub.cache import RepoFile
 from lm_eval.data.hub.client import HubRefusalError, UnreachableHubError, quoted, retried
 from lm_eval.data.hub.repository import HubRepo
+from lm_eval.data.named_splits import check_columns
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, LmEvalError, LmEvalWarning
 from lm_eval.tasks.index import index_folder, task_roots

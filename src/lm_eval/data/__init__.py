@@ -1,6 +1,6 @@
 """Data files and hub datasets → docs: named splits, each an immutable table of rows.
 
-Read in this order: packed, table, columns, csv_rows, files, named_splits, hub, splits.
+Read in this order: packed, table, csv_rows, files, named_splits, hub, splits.
 """
 
 from lm_eval.data.named_splits import Splits

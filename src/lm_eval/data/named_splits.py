@@ -1,4 +1,8 @@
-"""A task's splits by name, each read when it is first asked for, and the loader that reads its files."""
+"""A task's splits by name: each is read from its files, and checked, when it is first asked for.
+
+Data sets change on the hub. A task that states the columns it was written for (``columns:``) fails with
+one message that names the column, before any prompt is rendered from the wrong one.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from weakref import WeakValueDictionary
 from lm_eval.config.fields import shorten
 from lm_eval.data.files import COMPRESSED, SPLIT_WORDS, SUFFIXES, file_type, read_file
 from lm_eval.data.table import Table
-from lm_eval.errors import DataError, did_you_mean, listing
+from lm_eval.errors import ConfigError, DataError, did_you_mean, listing
 
 if TYPE_CHECKING:
     from lm_eval.data.hub.opening import HubData
@@ -148,8 +152,6 @@ class Splits(Mapping[str, Table]):
         if not len(table):
             raise DataError(f"{self.source}: the split {name!r} has no rows. Give it some.")
         if self.columns is not None:
-            from lm_eval.data.columns import check_columns
-
             check_columns(table, self.columns, source=self.source, split=name)
         return table
 
@@ -259,6 +261,64 @@ def mappings(rows: Any, key: str) -> list[dict[str, Any]]:
         if not isinstance(row, Mapping):
             raise DataError(f"{key} gives {shorten(row)} among its docs; expected mappings.")
     return [dict(row) for row in docs]
+
+
+# ``columns:`` of a task file, compared with the columns that its data has
+
+
+COLUMN_TYPES = ("string", "int", "float", "bool", "list", "dict", "any")
+_FITS = {"float": ("float", "int"), "any": None}
+"""Type → the types of values that fit it, where that is not the type alone; None: all."""
+
+
+def expected_columns(columns: Any) -> dict[str, str]:
+    """``columns:`` as a task file has it, a list of names or name → type, as name → type."""
+    if isinstance(columns, list):
+        columns = dict.fromkeys(columns, "any")
+    if not isinstance(columns, Mapping) or not columns:
+        raise ConfigError(
+            f"columns must be a list of column names or a mapping of names to types "
+            f"({listing(COLUMN_TYPES)}), not {columns!r}.",
+            key="columns",
+        )
+    for name, kind in columns.items():
+        if not isinstance(name, str):
+            raise ConfigError(f"columns has the name {name!r}, which is not a text. Quote it.")
+        if kind not in COLUMN_TYPES:
+            raise ConfigError(
+                f"columns: the type of {name!r} cannot be {kind!r}."
+                f"{did_you_mean(str(kind), COLUMN_TYPES)} Types: {listing(COLUMN_TYPES)}.",
+                key="columns",
+            )
+    return dict(columns)
+
+
+def check_columns(table: Table, columns: Any, *, source: str, split: str) -> None:
+    """Refuse rows that lack an expected column, or hold another type in it. None fits every type."""
+    problems = []
+    kinds = table.features
+    for name, expected in expected_columns(columns).items():
+        if name not in kinds:
+            problems.append(f"it has no column {name!r}")
+        elif not _fits(kinds[name], expected):
+            problems.append(f"{name!r} holds {_said(kinds[name])}, not {_said(expected)}")
+    if problems:
+        raise DataError(
+            f"{source}, split {split!r}, is not what the task file expects (columns): "
+            f"{'; '.join(problems)}. Columns there: "
+            f"{listing(f'{name} ({kind})' for name, kind in kinds.items())}. If the data set has "
+            f"changed, name the commit that the task was written for (`dataset_revision: SHA`), or "
+            f"adapt the task."
+        )
+
+
+def _fits(kind: str, expected: str) -> bool:
+    fitting = _FITS.get(expected, (expected,))
+    return fitting is None or kind == "null" or kind in fitting
+
+
+def _said(kind: str) -> str:
+    return {"mixed": "values of several types", "dict": "objects"}.get(kind, f"{kind}s")
 
 
 # Date strings in JSON → dates, as ``datasets`` reads them: for comparisons with the harness alone

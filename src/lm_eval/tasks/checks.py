@@ -282,7 +282,7 @@ def _check_data_keys(config: TaskConfig, where: str) -> None:
                 key="dataset_files",
             )
     if config.columns is not None:
-        from lm_eval.data.columns import expected_columns
+        from lm_eval.data.named_splits import expected_columns
 
         try:
             expected_columns(config.columns)

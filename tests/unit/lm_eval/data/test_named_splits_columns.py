@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval.data.columns import TYPES, check_columns, expected_columns
+from lm_eval.data.named_splits import COLUMN_TYPES, check_columns, expected_columns
 from lm_eval.data.table import Table
 from lm_eval.errors import ConfigError, DataError
 from lm_eval.tasks.config import TaskConfig
@@ -24,7 +24,7 @@ def check(columns: Any, *rows: dict[str, Any]) -> None:
 
 
 def test_every_type_and_plain_names() -> None:
-    assert set(KINDS.values()) == set(TYPES)
+    assert set(KINDS.values()) == set(COLUMN_TYPES)
     check(KINDS)
     check(list(ROW))
     check({"n": "float", "none": "int"})  # whole numbers are numbers, and None fits every type
