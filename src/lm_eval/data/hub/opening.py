@@ -6,7 +6,6 @@ for the results file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -202,30 +201,3 @@ def _what_is_there(repo: HubRepo) -> str:
     folders = sorted({path.split("/")[0] + "/" for path in repo.paths if "/" in path})
     files = sorted(path for path in repo.paths if "/" not in path and not path.startswith("."))
     return f"It has: {listing([*folders, *files], 10)}. Name files in dataset_files."
-
-
-def parse_address(address: str) -> tuple[str, str | None, str] | None:
-    """``hf://datasets/owner/name@revision/path`` → name, revision and path; None for others."""
-    if not address.startswith("hf://datasets/"):
-        return None
-    rest = address.removeprefix("hf://datasets/")
-    owner, _, rest = rest.partition("/")
-    name, _, path = rest.partition("/")
-    name, _, revision = name.partition("@")
-    if not (owner and name and path):
-        return None
-    return f"{owner}/{name}", revision.replace("%2F", "/") or None, path
-
-
-def data_of_addresses(data_files: Any) -> HubData | None:
-    """The data behind ``hf://`` addresses, all of one data set; None where they are not such."""
-    patterns = data_file_patterns(data_files)
-    parsed: Sequence[Any] = [parse_address(one) for several in patterns.values() for one in several]
-    if not parsed or None in parsed or len({(one[0], one[1]) for one in parsed}) > 1:
-        return None
-    repo_id, revision, _ = parsed[0]
-    paths: Mapping[str, list[str]] = {
-        split: [(parse_address(one) or ("", None, ""))[2] for one in several]
-        for split, several in patterns.items()
-    }
-    return open_data(repo_id, revision=revision, files=dict(paths))

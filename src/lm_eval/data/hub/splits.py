@@ -23,7 +23,7 @@ def splits_on_hub(
     """The splits of a data set of the hub; its data are fetched when a split is read."""
     if _needs_library(kwargs, has_media=has_media):
         return _from_library(path, name, kwargs)
-    from lm_eval.data.hub.opening import data_of_addresses, open_data
+    from lm_eval.data.hub.opening import open_data
 
     say_that_code_is_not_run(path, kwargs)
     _say_what_has_no_effect(path, kwargs)
@@ -31,7 +31,7 @@ def splits_on_hub(
     data_files, folder = options.pop("data_files", None), options.pop("data_dir", None)
     type_name = None
     if path in READERS:
-        data, type_name = data_of_addresses(data_files), path
+        data, type_name = _data_at(data_files), path
         if data is None:
             return _from_library(path, name, kwargs)
     else:
@@ -146,6 +146,43 @@ def _from_library(path: str, name: str | None, kwargs: dict[str, Any]) -> Splits
     if isinstance(loaded, Mapping):
         return Splits(loaded, source)
     return Splits({}, source, any_name=loaded)
+
+
+# ``data_files`` that are addresses of the hub
+
+
+def _data_at(data_files: Any) -> HubData | None:
+    """The data behind ``hf://`` addresses, all of one data set; None for any other ``data_files``."""
+    from lm_eval.data.hub.layout import data_file_patterns
+    from lm_eval.data.hub.opening import open_data
+
+    patterns = data_file_patterns(data_files)
+    files: dict[str, list[str]] = {split: [] for split in patterns}
+    sources = set()
+    for split, addresses in patterns.items():
+        for address in addresses:
+            parsed = _parse_address(address)
+            if parsed is None:
+                return None
+            repo_id, revision, path = parsed
+            sources.add((repo_id, revision))
+            files[split].append(path)
+    if len(sources) != 1:
+        return None
+    ((repo_id, revision),) = sources
+    return open_data(repo_id, revision=revision, files=files)
+
+
+def _parse_address(address: str) -> tuple[str, str | None, str] | None:
+    """``hf://datasets/owner/name@revision/path`` → name, revision and path; None for others."""
+    if not address.startswith("hf://datasets/"):
+        return None
+    owner, _, inside = address.removeprefix("hf://datasets/").partition("/")
+    name, _, path = inside.partition("/")
+    name, _, revision = name.partition("@")
+    if not (owner and name and path):
+        return None
+    return f"{owner}/{name}", revision.replace("%2F", "/") or None, path
 
 
 # Through the optional ``datasets`` library, for what only it can read
