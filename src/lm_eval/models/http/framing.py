@@ -8,7 +8,20 @@ from __future__ import annotations
 import zlib
 from typing import Any, NamedTuple
 
-from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+from lm_eval.errors import MissingExtraError
+
+
+def missing_packages() -> MissingExtraError:
+    return MissingExtraError(
+        "Models over HTTP need the packages aiohttp and httptools.",
+        install="pip install 'lm-eval-formats[api]'",
+    )
+
+
+try:
+    from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+except ImportError:
+    raise missing_packages() from None
 
 LARGE = 2**20
 """Bytes from which on a body counts as large."""

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 from urllib.request import getproxies, proxy_bypass
 
-from lm_eval.errors import MissingExtraError, UsageError
+from lm_eval.errors import UsageError
 from lm_eval.models.http.connections import (
     LARGE_AT_ONCE,
     Connections,
@@ -46,7 +46,7 @@ from lm_eval.models.http.failures import (
     is_out_of_descriptors,
     shorten,
 )
-from lm_eval.models.http.framing import LARGE, HttpReply
+from lm_eval.models.http.framing import LARGE, HttpReply, missing_packages
 
 if TYPE_CHECKING:
     import aiohttp
@@ -347,19 +347,12 @@ def _check_installed() -> None:
     except ImportError:
         is_there = False
     if not is_there:
-        raise _missing()
+        raise missing_packages()
 
 
 def _import_aiohttp() -> ModuleType:
     try:
         import aiohttp
     except ImportError:
-        raise _missing() from None
+        raise missing_packages() from None
     return aiohttp
-
-
-def _missing() -> MissingExtraError:
-    return MissingExtraError(
-        "Models over HTTP need the packages aiohttp and httptools.",
-        install="pip install 'lm-eval-formats[api]'",
-    )
