@@ -1,6 +1,6 @@
 """Model backends: each answers requests; none knows about tasks or formats.
 
-Read in this order: http, cost_estimates, borders, overrides, sampling, base, chat_template, dummy,
+Read in this order: http, cost_estimates, borders, sampling, base, overrides, chat_template, dummy,
 loading, api, batches, api_models, openai_completions, providers, local, llama_cpp, gguf, hf,
 huggingface, ray, vllm.
 """

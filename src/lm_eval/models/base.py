@@ -21,7 +21,6 @@ from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.borders import move_blanks
 from lm_eval.models.cost_estimates import estimated
-from lm_eval.models.overrides import overridden, remember
 from lm_eval.models.sampling import GenerationOptions
 from lm_eval.requests import (
     Answered,
@@ -82,7 +81,8 @@ class LM:
             cls._infers_capabilities = False
         elif cls._infers_capabilities:
             cls.capabilities = _inferred(cls)
-        remember(cls)
+        if is_ours(cls):
+            _SHIPPED[cls] = dict(vars(cls))
 
     def loglikelihood(self, requests: Sequence[LoglikelihoodRequest]) -> list[tuple[float, bool]]:
         """``(sum of log-probs of the continuation, whether it is the greedy choice)`` for each."""
@@ -297,6 +297,37 @@ def _inferred(cls: type[LM]) -> Capabilities:
         generation=brings("stream") or brings("generate_until"),
         chat_template=brings("apply_chat_template"),
     )
+
+
+# What a program redefines of a backend: in a subclass, in an object, or by a patch of our own class
+
+_PACKAGE = __name__.partition(".")[0]
+_SHIPPED: dict[type, Mapping[str, Any]] = {}
+"""Each backend class of this package → its attributes when it was created."""
+
+
+def is_ours(cls: type) -> bool:
+    """Whether a class comes with this package."""
+    return cls.__module__.partition(".")[0] == _PACKAGE
+
+
+def shipped(cls: type) -> Mapping[str, Any]:
+    """The attributes that a class of this package was created with; those it has, for any other."""
+    return _SHIPPED.get(cls, vars(cls))
+
+
+def overridden(model: object, names: Iterable[str]) -> list[str]:
+    """Which of ``names`` a subclass, the object itself or a patch of our class redefines."""
+    return [name for name in names if not _is_own(model, name)]
+
+
+def _is_own(model: object, name: str) -> bool:
+    cls = type(model)
+    holder = next((c for c in cls.__mro__ if name in vars(c)), None)
+    if holder is None or name in getattr(model, "__dict__", {}):
+        # A value of ours that is kept under its own name is data, not a redefinition of a method.
+        return holder is None or not callable(inspect.getattr_static(cls, name))
+    return is_ours(holder) and vars(holder)[name] is shipped(holder).get(name)
 
 
 class StreamingLM(LM):

@@ -14,7 +14,7 @@ from typing import Any
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import UsageError
 from lm_eval.formats.grammar import Grammar
-from lm_eval.models.base import LM, Capabilities, peek
+from lm_eval.models.base import LM, Capabilities, is_ours, overridden, peek
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.creating import CreatingMethods
 from lm_eval.models.hf.engine import EngineOptions, HFEngine, fingerprint, is_usable
@@ -51,7 +51,6 @@ from lm_eval.models.hf.tokens import HFVocabulary, Tokens, tokenizer_json, with_
 from lm_eval.models.local.enforcer import Enforcer
 from lm_eval.models.local.model import LocalLM
 from lm_eval.models.local.token_tree import Span
-from lm_eval.models.overrides import is_ours, overridden
 from lm_eval.models.sampling import GenerationOptions, request_sampler
 from lm_eval.requests import (
     Answered,

@@ -1,58 +1,25 @@
-"""What a program redefines of a backend: in a subclass, in an object, or in our own class.
+"""A model of a redefined backend → what tells its answers from others: its class, code and attributes.
 
-Backends ask ``overridden`` which of their methods are no longer their own, and then call those in the
-harness's order. Whether something is our own is decided here alone, by comparing it with what our
-classes were created with.
+Kept answers are found by this. A subclass, an object or a patch of our own class may redefine methods;
+their code is part of the result, together with the constants and functions that it uses.
 """
 
 from __future__ import annotations
 
 import dis
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from inspect import getattr_static
 from pathlib import PurePath
 from types import CodeType, FunctionType
 from typing import Any
 
+from lm_eval.models.base import is_ours, overridden, shipped
 from lm_eval.text.secrets import is_secret_name
-
-_PACKAGE = __name__.partition(".")[0]
-_SHIPPED: dict[type, dict[str, Any]] = {}
-"""Each class of this package, with its attributes as they were when it was created."""
-
-
-def is_ours(cls: type) -> bool:
-    """Whether a class comes with this package."""
-    return cls.__module__.partition(".")[0] == _PACKAGE
-
-
-def remember(cls: type) -> None:
-    """Note what a class of this package has, so that a later change of it is noticed."""
-    if is_ours(cls):
-        _SHIPPED[cls] = dict(vars(cls))
-
-
-def overridden(model: object, names: Iterable[str]) -> list[str]:
-    """Which of ``names`` a subclass, the object itself or a patch of our class redefines."""
-    return [name for name in names if not _is_own(model, name)]
-
-
-def _is_own(model: object, name: str) -> bool:
-    cls = type(model)
-    holder = next((c for c in cls.__mro__ if name in vars(c)), None)
-    if holder is None or name in getattr(model, "__dict__", {}):
-        # A value of ours that is kept under its own name is data, not a redefinition of a method.
-        return holder is None or not callable(getattr_static(cls, name))
-    return is_ours(holder) and vars(holder)[name] is _SHIPPED.get(holder, vars(holder)).get(name)
 
 
 def class_path(cls: type) -> str:
     """Where a class is defined: its module and qualified name."""
     return f"{cls.__module__}.{cls.__qualname__}"
-
-
-# What decides the answers of a redefined backend
 
 
 def redefinition(model: object) -> dict[str, Any]:
@@ -67,14 +34,14 @@ def redefinition(model: object) -> dict[str, Any]:
         (cls, name, value)
         for cls in type(model).__mro__
         for name, value in vars(cls).items()
-        if cls in _SHIPPED and _SHIPPED[cls].get(name) is not value and _is_code(value)
+        if shipped(cls).get(name) is not value and _is_code(value)
     ]
     known_to = [cls for cls in type(model).__mro__ if is_ours(cls)] if foreign else []
     ours = {name for cls in known_to for name in (*vars(cls), *_set_by(cls))}
     attributes = {
         name: value
         for name, value in getattr(model, "__dict__", {}).items()
-        if (foreign and name not in ours) or not _is_own(model, name)
+        if (foreign and name not in ours) or overridden(model, [name])
     }
     attributes = {k: v for k, v in attributes.items() if not is_secret_name(k)}
     if not (foreign or patched or attributes):

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.answers.ask import AnswerCache
 from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS, RequestKeys, digest_of
 from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError, listing
-from lm_eval.models.base import LM
-from lm_eval.models.overrides import overridden, redefinition
+from lm_eval.models.base import LM, overridden
+from lm_eval.models.overrides import redefinition
 from lm_eval.reports.writer import ResultWriter
 from lm_eval.requests import GenerateRequest
 from lm_eval.run.plan import Prepared, Run, RunOptions

@@ -23,8 +23,7 @@ from lm_eval.models.api.tokenizers import (
     load_files,
     load_tiktoken,
 )
-from lm_eval.models.base import TemplateLM
-from lm_eval.models.overrides import overridden
+from lm_eval.models.base import TemplateLM, overridden
 from lm_eval.text.secrets import (
     is_secret_header,
     masked_values,

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from lm_eval.errors import ModelError
+from lm_eval.models.base import overridden
 from lm_eval.models.hf.harness import HFMethods
 from lm_eval.models.hf.loading import (
     LoadedModel,
@@ -23,7 +24,6 @@ from lm_eval.models.hf.loading import (
 )
 from lm_eval.models.hf.options import read_backend, read_device
 from lm_eval.models.hf.sources import converted, find_source, is_object
-from lm_eval.models.overrides import overridden
 
 _METHODS = ("_get_config", "_get_backend", "_create_tokenizer", "_create_model")
 

@@ -14,7 +14,7 @@ from contextlib import nullcontext
 from typing import Any
 
 from lm_eval.errors import ModelError
-from lm_eval.models.base import EncodedPair, TemplateLM
+from lm_eval.models.base import EncodedPair, TemplateLM, overridden
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.engine import HFEngine
 from lm_eval.models.hf.forward import mask, padded
@@ -22,7 +22,6 @@ from lm_eval.models.hf.generation import Endings, ending_tokens, without_setting
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.local.model import continuation_span, rolling_spans
 from lm_eval.models.local.token_tree import Span
-from lm_eval.models.overrides import overridden
 from lm_eval.models.sampling import GenerationOptions, cut_at_stop, prompt_room
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, RollingRequest, Score
 

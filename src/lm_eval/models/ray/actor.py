@@ -25,9 +25,9 @@ from typing import Any
 from lm_eval import __version__
 from lm_eval.errors import LmEvalError, ModelError
 from lm_eval.formats.assemble import Chat, Context
-from lm_eval.models.base import LM, Capabilities
+from lm_eval.models.base import LM, Capabilities, overridden
 from lm_eval.models.loading import load_model
-from lm_eval.models.overrides import overridden, redefinition
+from lm_eval.models.overrides import redefinition
 from lm_eval.models.ray.line import Door
 from lm_eval.registry import MODELS
 from lm_eval.requests import Answered, Request

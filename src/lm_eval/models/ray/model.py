@@ -19,9 +19,8 @@ from typing import Any
 from lm_eval.errors import ModelError, RequestError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.formats.grammar import Grammar
-from lm_eval.models.base import LM, Capabilities, StreamingLM
+from lm_eval.models.base import LM, Capabilities, StreamingLM, is_ours
 from lm_eval.models.loading import RAY_ARGUMENTS, behind_ray, load_model, model_class
-from lm_eval.models.overrides import is_ours
 from lm_eval.models.ray.actor import Delivery, Numbered, ReplicaFacts
 from lm_eval.models.ray.cluster import Cluster
 from lm_eval.models.ray.replicas import Handle, Lost, Needs, ReplicaPool

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from lm_eval.formats.assemble import Prompt
+from lm_eval.models.base import overridden
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.openai_completions import LocalCompletionsAPI
-from lm_eval.models.overrides import class_path, overridden, redefinition, stable
+from lm_eval.models.overrides import class_path, redefinition, stable
 from lm_eval.requests import LoglikelihoodRequest
 
 NAMES = ("loglikelihood", "generate_until", "apply_chat_template")
