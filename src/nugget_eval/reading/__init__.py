@@ -1,11 +1,14 @@
 """A judge's reply → one label or None per nugget, with the rule, the span and the repairs.
 
-Every possible answer is collected with its span (``structured``, ``markup``, ``lists``, ``prose``);
-``ranking`` sets aside examples, drafts and quotations, places labels by their numbers, and refuses two
-answers that differ. Time is linear in the length of the reply.
+``reader`` collects every possible answer: in brackets, tags or lines (``notations``), else in sentences
+(``prose``). ``ranking`` sets aside examples, drafts and quotations, places labels by their numbers, and
+refuses two answers that differ. Time is linear in the length of the reply.
 
-Read in this order: spellings, candidates, numbering, cues, remarks, cells, lines, lists, markup,
-structured, ranking, prose, quick, reader, reasoning, registered.
+What words mean is shared by all: ``spellings`` of a label, ``references`` to a nugget, ``cues`` around a
+list, ``remarks`` behind a label.
+
+Read in this order: spellings, candidates, references, cues, remarks, notations, ranking, prose,
+shortcuts, reader, reasoning, registered.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import re
 
 from lm_eval.formats.readers.language import vocabulary_of
 from nugget_eval.reading.candidates import names
-from nugget_eval.reading.numbering import begins_with_number, is_numbers
+from nugget_eval.reading.references import begins_with_number, is_numbers
 from nugget_eval.reading.spellings import STEM
 
 REACH = 200

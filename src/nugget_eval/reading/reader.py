@@ -1,7 +1,7 @@
 """A judge's reply → ``LabelReading``. Never raises, never guesses.
 
 Thinking is cut out, every candidate answer is collected and ranked, and the best one is placed on the
-nuggets. A bare, correct answer takes a short cut (``quick``).
+nuggets. A bare, correct answer takes a short cut (``shortcuts``).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from nugget_eval.reading.candidates import (
     cut_out,
 )
 from nugget_eval.reading.cues import correction, next_prompt, turn_end
-from nugget_eval.reading.lists import listed
-from nugget_eval.reading.markup import answer_spans, plain_html, tagged, without_answer_tags
-from nugget_eval.reading.quick import MENU, quick_array, quick_labels, quick_list, quick_table
+from nugget_eval.reading.notations.brackets import bracketed
+from nugget_eval.reading.notations.lists import listed
+from nugget_eval.reading.notations.tags import answer_spans, plain_html, tagged, without_answer_tags
 from nugget_eval.reading.ranking import conforms, decide, rank, unread, usable
+from nugget_eval.reading.shortcuts import MENU, quick_array, quick_labels, quick_list, quick_table
 from nugget_eval.reading.spellings import STEM
-from nugget_eval.reading.structured import bracketed
 
 LONGEST_REPLY = 8_000_000
 """Characters; a longer reply is not read."""

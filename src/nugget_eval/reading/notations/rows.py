@@ -24,7 +24,7 @@ from nugget_eval.reading.candidates import (
     make,
     names,
 )
-from nugget_eval.reading.numbering import begins_with_number, cell_number
+from nugget_eval.reading.references import begins_with_number, cell_number
 from nugget_eval.reading.remarks import slot_label
 from nugget_eval.reading.spellings import STEM, Label
 

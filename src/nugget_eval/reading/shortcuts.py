@@ -9,7 +9,7 @@ import re
 
 from nugget_eval.reading.candidates import FormatUsed, LabelReading, Span
 from nugget_eval.reading.cues import cue_before, is_disowned, is_format
-from nugget_eval.reading.numbering import item_start
+from nugget_eval.reading.references import item_start
 from nugget_eval.reading.remarks import NEGATIONS, takes_back
 from nugget_eval.reading.spellings import LABELS, STEM, Label
 

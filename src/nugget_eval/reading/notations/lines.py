@@ -13,9 +13,9 @@ from nugget_eval.reading.candidates import (
     Line,
     key_of,
 )
-from nugget_eval.reading.cells import read_row
 from nugget_eval.reading.cues import is_nugget
-from nugget_eval.reading.numbering import begins_with_number, item_start
+from nugget_eval.reading.notations.rows import read_row
+from nugget_eval.reading.references import begins_with_number, item_start
 from nugget_eval.reading.remarks import body_label, leading_label, marked_end
 from nugget_eval.reading.spellings import STEM, Label, label_sequence
 

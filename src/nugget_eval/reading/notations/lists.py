@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from nugget_eval.reading.candidates import Candidate, LabelWords, Line, Slot, index_of, make
-from nugget_eval.reading.cells import grid, names_label, quoted, split_cells
 from nugget_eval.reading.cues import is_nugget, is_revising, is_turn_back
-from nugget_eval.reading.lines import read_lines
-from nugget_eval.reading.numbering import is_numbers, numbers_of
+from nugget_eval.reading.notations.lines import read_lines
+from nugget_eval.reading.notations.rows import grid, names_label, quoted, split_cells
+from nugget_eval.reading.references import is_numbers, numbers_of
 from nugget_eval.reading.remarks import body_label
 from nugget_eval.reading.spellings import LABELS, ORDER, STEM, Label
 
