@@ -124,6 +124,14 @@ def test_scores_by_a_field_of_the_docs(work: Workplace, stored: bool) -> None:
     assert [line.split(" | ")[0] for line in lines[2:4]] == ["| 0", "| 1"]
 
 
+def test_what_is_known_of_all_docs_is_not_said_of_a_part(work: Workplace) -> None:
+    run(work, "--tasks", "t.yaml@generate")
+    (row,) = records(work)
+    assert (row["share_read"], row["missing"]) == (1.0, 0)
+    parts = records(work, "--by", "level")
+    assert [(row["share_read"], row["missing"]) for row in parts] == [(None, None)] * 2
+
+
 def test_a_field_that_is_not_there_is_named(work: Workplace) -> None:
     run(work, "--tasks", "t.yaml@mcqa")
     message = refused(work, "--by", "levle")
@@ -263,6 +271,15 @@ def test_a_samples_file_that_is_still_growing(work: Workplace) -> None:
     file.write_bytes(file.read_bytes()[:-30])
     with pytest.raises(ComparisonError, match="line 40 is not JSON"):
         lm_eval.load_samples(work.output, as_frame=False)
+
+
+def test_a_file_of_data_is_not_one_of_samples(work: Workplace) -> None:
+    data = work.folder / "questions.jsonl"
+    data.write_text('{"question": "1 + 1?"}\n', "utf-8")
+    with pytest.raises(ComparisonError, match="is not a samples file: a line has no `doc_id`"):
+        lm_eval.load_samples(data, as_frame=False)
+    with pytest.raises(ComparisonError, match=r"is not a results file\. Give one"):
+        lm_eval.load_results(data, as_frame=False)
 
 
 def test_numbers_of_samples_without_any(work: Workplace) -> None:

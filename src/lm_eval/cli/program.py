@@ -34,6 +34,9 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         text = message.removeprefix("argument ").rstrip(".")
+        place, separator, problem = text.partition(": ")
+        if "|" in place and separator:  # a positional argument, named by all its values
+            text = problem[:1].upper() + problem[1:]
         raise UsageError(f"{text}. See `{self.prog} --help`.")
 
 

@@ -40,7 +40,7 @@ def run(args: argparse.Namespace) -> int:
     names = split_list(args.tasks)
     if not names:
         raise UsageError(
-            "No tasks. Name some: `lm-eval run --tasks demo_mcq@*`; `lm-eval ls tasks` lists them."
+            "No tasks. Name some: `lm-eval run --tasks 'demo_mcq@*'`; `lm-eval ls tasks` lists them."
         )
     check_output(args)
     asked = run_of(args)

@@ -80,7 +80,7 @@ def fetch(args: argparse.Namespace) -> int:
         print(line)
     if plan.local:
         print(
-            f"Nothing to fetch for {listing(map(visible, plan.local), 5)}: their data is not on the hub."
+            f"Nothing to fetch for {listing(map(visible, plan.local), 5)}: the data is not on the hub."
         )
     if not args.dry_run:
         with Progress("fetch", plan.missing_size or None, unit="bytes") as bar:

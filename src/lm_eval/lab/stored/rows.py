@@ -147,7 +147,13 @@ def _samples_in(path: Path) -> Iterator[Mapping[str, Any]]:
             stacklevel=4,
         )
         lines.pop()
-    yield from parsed_samples(lines, path)
+    for sample in parsed_samples(lines, path):
+        if "doc_id" not in sample:
+            raise ComparisonError(
+                f"{path} is not a samples file: a line has no `doc_id`. Give one (samples_….jsonl), a "
+                "results file, or the folder of a run."
+            )
+        yield sample
 
 
 def _frame(rows: list[Row], as_frame: bool | None) -> Any:

@@ -332,7 +332,7 @@ def _results_files(folder: Path) -> Iterator[Path]:
 def _run(path: Path) -> StoredRun:
     if path.suffix == ".jsonl":
         raise ComparisonError(
-            f"{path} is a samples file. Give the results file beside it, or their folder."
+            f"{path} is not a results file. Give one (results_….json), or the folder of a run."
         )
     content = _json(path)
     if not isinstance(content.get("results"), dict) or not isinstance(content.get("configs"), dict):

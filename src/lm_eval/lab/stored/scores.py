@@ -74,8 +74,9 @@ class StoredScore:
             "interval_method": estimate.method,
             "is_score": self.is_score,
             "higher_is_better": self.higher_is_better,
-            "share_read": self.share_read,
-            "missing": self.missing,
+            # known of all docs, not of a part of them
+            "share_read": self.share_read if self.part is None else None,
+            "missing": self.missing if self.part is None else None,
             "is_group": self.is_group,
             "format_version": self.version,
             "format_fingerprint": self.fingerprint,

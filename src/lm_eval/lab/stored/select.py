@@ -238,7 +238,7 @@ def _check(names: Sequence[str], flag: str, known: Iterable[str]) -> None:
     for name in names:
         if name not in there:
             raise UsageError(
-                f"{flag} {name!r} is in none of these runs.{did_you_mean(name, there)} There: "
+                f"{flag} {name!r} is in none of these runs.{did_you_mean(name, there)} They have: "
                 f"{few_names(name, there)}."
             )
 

@@ -83,7 +83,7 @@ def _found(name: str, scores: Sequence[StoredScore]) -> tuple[str, str]:
         )
     there = [each for values in known.values() if len(values) > 1 for each in values]
     raise UsageError(
-        f"--baseline {name!r} is in none of these runs.{did_you_mean(value, there)} There: "
+        f"--baseline {name!r} is in none of these runs.{did_you_mean(value, there)} They have: "
         f"{listing(there, 5)}."
     )
 

@@ -88,7 +88,7 @@ def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
     assert "is not JSON" in refused(tmp_path / "other.json")
     path = write_run(tmp_path)
     samples = tmp_path / f"samples_t_{STAMP}.jsonl"
-    assert "is a samples file" in refused(samples)
+    assert "is not a results file. Give one" in refused(samples)
     for line in (b"{\n", b'{"doc_id": "\xff"}\n'):
         samples.write_bytes(line)
         assert "line 1 is not JSON. The file is damaged" in refused(path)
