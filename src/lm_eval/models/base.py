@@ -21,7 +21,6 @@ from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.borders import move_blanks
 from lm_eval.models.cost_estimates import estimated
-from lm_eval.models.sampling import GenerationOptions
 from lm_eval.requests import (
     Answered,
     FailedRequest,
@@ -31,6 +30,7 @@ from lm_eval.requests import (
     RollingRequest,
 )
 from lm_eval.requests.build import as_request, with_text
+from lm_eval.requests.options import GenerationOptions
 from lm_eval.requests.values import Estimated, Usage
 
 
@@ -168,9 +168,10 @@ class LM:
 
         Tokens are guessed from characters, unless a backend overrides this and counts them.
         """
-        return estimated(requests, max_reply=self._max_reply)
+        return estimated(requests, max_reply=self.max_reply)
 
-    def _max_reply(self, request: GenerateRequest) -> int:
+    def max_reply(self, request: GenerateRequest) -> int:
+        """How many tokens the reply to a request may have."""
         default = getattr(self, "max_gen_toks", None) or 256
         return GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=default).max_gen_toks
 

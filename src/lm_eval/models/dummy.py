@@ -13,7 +13,6 @@ from typing import Any
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.formats.assemble import Context
 from lm_eval.models.base import Capabilities, ExtensibleLM
-from lm_eval.models.sampling import GenerationOptions, check_generation, cut_at_stop
 from lm_eval.requests import (
     Answer,
     GenerateRequest,
@@ -23,6 +22,7 @@ from lm_eval.requests import (
     RollingRequest,
     Score,
 )
+from lm_eval.requests.options import GenerationOptions, cut_at_stop
 
 _UNREADABLE = ("�", "…", "?!?", "\n\n\n", "I am not sure.", "[[[", "")
 # Accepted without effect, so that a task's settings for real models can be tried out.
@@ -84,7 +84,7 @@ class DummyLM(ExtensibleLM):
 
     def _generate(self, request: GenerateRequest) -> Reply:
         options = GenerationOptions.from_kwargs(request.gen_kwargs)
-        check_generation(request, options, model="dummy", valid=_SAMPLING_OPTIONS)
+        options.check_extra(_SAMPLING_OPTIONS, model="dummy", task=request.task)
         text = self.reply
         if text is None:
             text = _pseudo_reply(self._number(request.context, f"\0{request.index}"))

@@ -24,16 +24,9 @@ from lm_eval.models.local.enforcer import Enforcer, Pieces
 from lm_eval.models.local.model import Job, LocalLM
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.local.weights import file_digest
-from lm_eval.models.sampling import (
-    GenerationOptions,
-    check_each,
-    check_generation,
-    is_auto,
-    positive,
-    read_seed,
-    request_sampler,
-)
+from lm_eval.models.sampling import check_each, is_auto, positive, read_seed, request_sampler
 from lm_eval.requests import GenerateRequest, Reply
+from lm_eval.requests.options import GenerationOptions
 
 T = TypeVar("T")
 _LARGEST_DEFAULT_WINDOW = 8192
@@ -225,7 +218,7 @@ class GgufLM(LocalLM):
                 )
 
     def _check_options(self, request: GenerateRequest, options: GenerationOptions) -> None:
-        check_generation(request, options, model="gguf", valid=_SAMPLING_OPTIONS)
+        options.check_extra(_SAMPLING_OPTIONS, model="gguf", task=request.task)
 
     def _job(
         self, place: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]

@@ -51,7 +51,7 @@ from lm_eval.models.hf.tokens import HFVocabulary, Tokens, tokenizer_json, with_
 from lm_eval.models.local.enforcer import Enforcer
 from lm_eval.models.local.model import LocalLM
 from lm_eval.models.local.token_tree import Span
-from lm_eval.models.sampling import GenerationOptions, request_sampler
+from lm_eval.models.sampling import request_sampler
 from lm_eval.requests import (
     Answered,
     GenerateRequest,
@@ -61,6 +61,7 @@ from lm_eval.requests import (
     RollingRequest,
 )
 from lm_eval.requests.build import with_text
+from lm_eval.requests.options import GenerationOptions
 
 
 class HFLM(LocalLM, HFFacts, CreatingMethods):

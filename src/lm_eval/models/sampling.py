@@ -1,14 +1,14 @@
-"""What generating backends share: their arguments, checked; seeds, drawing tokens, stop strings."""
+"""What generating backends share: checks of their arguments, seeds, and the drawing of tokens."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.errors import UsageError, did_you_mean, listing
+from lm_eval.errors import UsageError
 from lm_eval.requests import GenerateRequest
+from lm_eval.requests.options import GenerationOptions
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,55 +17,6 @@ if TYPE_CHECKING:
 
 Sample = Callable[["npt.NDArray[np.float64]"], int]
 """Picks a token from logits."""
-
-
-@dataclass(frozen=True)
-class GenerationOptions:
-    """Generation arguments, normalised once per request: the names people use mean one thing."""
-
-    until: tuple[str, ...]
-    max_gen_toks: int
-    do_sample: bool
-    temperature: float
-    extra: Mapping[str, Any]
-    """Everything else, such as ``top_p``; a backend refuses what it does not know."""
-
-    @classmethod
-    def from_kwargs(
-        cls, gen_kwargs: Mapping[str, Any], *, max_gen_toks: int = 256
-    ) -> GenerationOptions:
-        """Read ``gen_kwargs``; ``max_gen_toks`` is the limit where none is given.
-
-        ``do_sample`` unset follows ``temperature > 0``; ``do_sample: false`` forces temperature 0.
-        """
-        rest = dict(gen_kwargs)
-        until = rest.pop("until", None) or ()
-        if isinstance(until, str):
-            until = (until,)
-        limit: Any = None
-        for name in ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_gen_toks"):
-            limit = rest.pop(name, None) or limit
-        temperature = rest.pop("temperature", None)
-        do_sample = rest.pop("do_sample", None)
-        if do_sample is None:
-            do_sample = bool(temperature)
-        if not do_sample:
-            temperature = 0.0
-        return cls(
-            until=tuple(until),
-            max_gen_toks=int(limit or max_gen_toks),
-            do_sample=bool(do_sample),
-            temperature=1.0 if temperature is None else float(temperature),
-            extra=rest,
-        )
-
-
-def cut_at_stop(text: str, until: Sequence[str]) -> str:
-    """``text`` before the first of the stop strings."""
-    for stop in until:
-        if stop:
-            text = text.partition(stop)[0]
-    return text
 
 
 def valid_text(text: str) -> str:
@@ -119,19 +70,6 @@ def request_sampler(
         return int(kept[min(drawn, len(sums) - 1)])
 
     return sample
-
-
-def check_generation(
-    request: GenerateRequest, options: GenerationOptions, *, model: str, valid: Sequence[str]
-) -> None:
-    """Refuse a generation argument that is neither ``valid`` nor one that every backend takes."""
-    for name, value in options.extra.items():
-        if name not in valid:
-            names = ("until", "max_gen_toks", "do_sample", "temperature", *valid)
-            raise UsageError(
-                f"Model {model!r} has no generation argument {name}={value!r} (task "
-                f"{request.task!r}).{did_you_mean(name, names)} Valid: {listing(names, len(names))}."
-            )
 
 
 def prompt_room(request: GenerateRequest, max_gen_toks: int, *, window: int, argument: str) -> int:

@@ -1,4 +1,4 @@
-"""How a run puts its questions, and what that means for a task: its docs, shots and arguments."""
+"""How a run puts its questions, and what that means for a task: docs, shots, generation arguments."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from lm_eval.errors import (
     KnownBadDocError,
     LmEvalError,
     UsageError,
+    did_you_mean,
     listing,
 )
 
@@ -113,6 +114,9 @@ def shot_count(task: ConfigurableTask, options: PromptOptions) -> int:
     return options.num_fewshot
 
 
+# Generation arguments: merged, checked, and read under the names that people use for them
+
+
 def generation_kwargs(task: ConfigurableTask, options: PromptOptions) -> Mapping[str, Any]:
     """A task's generation arguments: harness defaults, its own, and the run's as they were given."""
     of_task = task.config.generation_kwargs
@@ -149,17 +153,71 @@ def _is_temperature(value: Any) -> bool:
         return False
 
 
-_COUNT = (_is_count, "a whole number from 1 up")
-
+_REPLY_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+"""Names for the most tokens of a reply; the first that is set counts."""
 _GENERATION_VALUES = {
     "until": (_is_stop, "a text or a list of texts"),
-    "max_gen_toks": _COUNT,
-    "max_new_tokens": _COUNT,
-    "max_tokens": _COUNT,
-    "max_completion_tokens": _COUNT,
+    **dict.fromkeys(_REPLY_LIMITS, (_is_count, "a whole number from 1 up")),
     "temperature": (_is_temperature, "a number from 0 up"),
     "do_sample": (lambda value: isinstance(value, bool), "true or false"),
 }
+
+
+@dataclass(frozen=True)
+class GenerationOptions:
+    """Generation arguments, normalised once per request: the names people use mean one thing."""
+
+    until: tuple[str, ...]
+    max_gen_toks: int
+    do_sample: bool
+    temperature: float
+    extra: Mapping[str, Any]
+    """Everything else, such as ``top_p``; a backend refuses what it does not know."""
+
+    @classmethod
+    def from_kwargs(
+        cls, gen_kwargs: Mapping[str, Any], *, max_gen_toks: int = 256
+    ) -> GenerationOptions:
+        """Read ``gen_kwargs``; ``max_gen_toks`` is the limit where none is given.
+
+        ``do_sample`` unset follows ``temperature > 0``; ``do_sample: false`` forces temperature 0.
+        """
+        rest = dict(gen_kwargs)
+        until = rest.pop("until", None) or ()
+        if isinstance(until, str):
+            until = (until,)
+        limits = [rest.pop(name, None) for name in _REPLY_LIMITS]
+        temperature = rest.pop("temperature", None)
+        do_sample = rest.pop("do_sample", None)
+        if do_sample is None:
+            do_sample = bool(temperature)
+        if not do_sample:
+            temperature = 0.0
+        return cls(
+            until=tuple(until),
+            max_gen_toks=int(next(filter(None, limits), max_gen_toks)),
+            do_sample=bool(do_sample),
+            temperature=1.0 if temperature is None else float(temperature),
+            extra=rest,
+        )
+
+    def check_extra(self, valid: Sequence[str], *, model: str, task: str) -> None:
+        """Refuse an argument that is neither ``valid`` nor one that every backend takes."""
+        for name, value in self.extra.items():
+            if name not in valid:
+                names = ("until", "max_gen_toks", "do_sample", "temperature", *valid)
+                raise UsageError(
+                    f"Model {model!r} has no generation argument {name}={value!r} (task {task!r})."
+                    f"{did_you_mean(name, names)} Valid: {listing(names, len(names))}."
+                )
+
+
+def cut_at_stop(text: str, until: Sequence[str]) -> str:
+    """``text`` before the first of the stop strings."""
+    for stop in until:
+        if stop:
+            text = text.partition(stop)[0]
+    return text
 
 
 # Docs that cannot be asked: which, and why. They are left out of a run and counted, within a bound

@@ -23,7 +23,6 @@ from lm_eval.models.loading import (
     name_of,
     plain_arguments,
 )
-from lm_eval.models.sampling import GenerationOptions
 from lm_eval.reports.results_file import RunInfo, results_dict
 from lm_eval.requests import DocRequests, GenerateRequest, PromptOptions, Request
 from lm_eval.requests.build import build_requests
@@ -290,7 +289,7 @@ def shares_of(prepared: Sequence[Prepared], model: LM) -> list[Share]:
             sizes = [_tokens(request) for request in own] or [1.0]
             size, reading, is_written = sum(sizes) / len(sizes), 0.0, kind == GenerateRequest.kind
             if own and isinstance(own[0], GenerateRequest):
-                reading, size = size * READING, _most_tokens(own[0], model)
+                reading, size = size * READING, float(model.max_reply(own[0]))
             shares.append(Share(one.task.name, kind, number, size, is_written, reading))
     return shares
 
@@ -303,11 +302,6 @@ def _tokens(request: Request) -> float:
     """About how many tokens a request has: its prompt, and what is scored after it."""
     parts = request.args[:1] if isinstance(request, GenerateRequest) else request.args[:2]
     return max(1.0, sum(len(str(part)) for part in parts) / CHARACTERS_A_TOKEN)
-
-
-def _most_tokens(request: GenerateRequest, model: LM) -> float:
-    usual = getattr(model, "max_gen_toks", None) or 256
-    return float(GenerationOptions.from_kwargs(request.gen_kwargs, max_gen_toks=usual).max_gen_toks)
 
 
 def backend_arguments(run: Run) -> dict[str, Any]:

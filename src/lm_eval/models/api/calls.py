@@ -19,10 +19,10 @@ from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, PromptSpan, Score, S
 from lm_eval.models.api.sender import Sender
 from lm_eval.models.base import TemplateLM
 from lm_eval.models.http.failures import BrokenBody
-from lm_eval.models.sampling import cut_at_stop
 from lm_eval.requests import Answered, FailedRequest, LoglikelihoodRequest, Reply, RollingRequest
 from lm_eval.requests import Score as CountedScore
 from lm_eval.requests.build import with_text
+from lm_eval.requests.options import cut_at_stop
 from lm_eval.requests.values import Usage
 
 T = TypeVar("T")

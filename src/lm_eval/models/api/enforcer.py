@@ -16,8 +16,8 @@ from lm_eval.formats.grammar import NUMBER, Grammar, Hole
 from lm_eval.models.api.generation import GenerationJob
 from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.http.failures import BrokenBody
-from lm_eval.models.sampling import GenerationOptions
 from lm_eval.requests import Reply
+from lm_eval.requests.options import GenerationOptions
 from lm_eval.text.secrets import shown_address
 
 Dialect = Literal["structured_outputs", "grammar", "response_format"]

@@ -17,8 +17,9 @@ from lm_eval.formats.grammar import Grammar
 from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, Ability, SpanGroup, packed
 from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.cost_estimates import estimated, guess_tokens
-from lm_eval.models.sampling import GenerationOptions, prompt_room, repeat_number
+from lm_eval.models.sampling import prompt_room, repeat_number
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request
+from lm_eval.requests.options import GenerationOptions
 from lm_eval.requests.values import Estimated, Usage
 
 _PROMPTS_AHEAD = 64

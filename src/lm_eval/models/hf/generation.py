@@ -21,8 +21,8 @@ from lm_eval.models.hf.shared_prefix import GAP, SharedPrefix, error_behind_a_ga
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.local.enforcer import Constraint
 from lm_eval.models.local.model import Job, batched
-from lm_eval.models.sampling import cut_at_stop
 from lm_eval.requests import Reply
+from lm_eval.requests.options import cut_at_stop
 
 _LOOK_AHEAD = 128
 _TOKENS_PER_CHARACTER = 4  # a character can be four byte tokens

@@ -22,8 +22,9 @@ from lm_eval.models.hf.generation import Endings, ending_tokens, without_setting
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.local.model import continuation_span, rolling_spans
 from lm_eval.models.local.token_tree import Span
-from lm_eval.models.sampling import GenerationOptions, cut_at_stop, prompt_room
+from lm_eval.models.sampling import prompt_room
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, RollingRequest, Score
+from lm_eval.requests.options import GenerationOptions, cut_at_stop
 
 _OF_PASSES = ("_model_call", "_select_cont_toks")
 _OF_SCORES = ("_loglikelihood_tokens", "tok_encode", "prefix_token_id", *_OF_PASSES)

@@ -19,8 +19,8 @@ from typing import Any, Literal
 from lm_eval.errors import LmEvalWarning, UsageError, did_you_mean, listing
 from lm_eval.models import sampling as local_options
 from lm_eval.models.hf.auto_batch import AutoBatch
-from lm_eval.models.sampling import GenerationOptions
 from lm_eval.requests import GenerateRequest
+from lm_eval.requests.options import GenerationOptions
 
 _SAMPLING = ("top_p", "top_k", "seed")
 PENALTIES = ("repetition_penalty", "no_repeat_ngram_size")
@@ -81,9 +81,8 @@ def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
     """Refuse generation arguments that ``hf`` does not know."""
     extra = options.extra.items()
     kept = {k: v for k, v in extra if k not in _WITHOUT_EFFECT or v not in (None, True, 1)}
-    local_options.check_generation(
-        request, replace(options, extra=kept), model="hf", valid=(*_SAMPLING, *PENALTIES)
-    )
+    valid = (*_SAMPLING, *PENALTIES)
+    replace(options, extra=kept).check_extra(valid, model="hf", task=request.task)
 
 
 positive = partial(local_options.positive, model="hf")

@@ -18,7 +18,7 @@ from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import ExtensibleLM, peek
 from lm_eval.models.local.enforcer import Constraint, Enforcer
 from lm_eval.models.local.token_tree import Span
-from lm_eval.models.sampling import GenerationOptions, Sample, prompt_room
+from lm_eval.models.sampling import Sample, prompt_room
 from lm_eval.requests import (
     Answer,
     Answered,
@@ -29,6 +29,7 @@ from lm_eval.requests import (
     RollingRequest,
     Score,
 )
+from lm_eval.requests.options import GenerationOptions
 
 T = TypeVar("T")
 _ENCODED_TOGETHER = 256

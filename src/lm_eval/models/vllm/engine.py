@@ -21,8 +21,8 @@ from lm_eval.errors import ModelError
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.local.model import Job
 from lm_eval.models.local.token_tree import Span
-from lm_eval.models.sampling import cut_at_stop
 from lm_eval.requests import Reply
+from lm_eval.requests.options import cut_at_stop
 
 MOST_LETTERS = 64
 """Next tokens that one prompt is asked about; vLLM takes up to 128."""

@@ -24,7 +24,6 @@ from lm_eval.models.hf.tokens import HFVocabulary, Tokens, with_reasoning
 from lm_eval.models.local.model import Job, LocalLM
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.ray.cluster import INSTALL
-from lm_eval.models.sampling import GenerationOptions
 from lm_eval.models.vllm.engine import VllmEngine, VllmJob
 from lm_eval.models.vllm.options import (
     check_engine_arguments,
@@ -37,6 +36,7 @@ from lm_eval.models.vllm.options import (
     with_grammar,
 )
 from lm_eval.requests import GenerateRequest, Reply
+from lm_eval.requests.options import GenerationOptions
 
 _SENTENCE = "The capital of France is Paris, and the capital of Italy is Rome."
 _LEFT_FREE = 2

@@ -12,17 +12,10 @@ from typing import Any
 from lm_eval.errors import MissingExtraError, ModelError, UsageError, did_you_mean
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.hf.options import chat_arguments
-from lm_eval.models.sampling import (
-    GenerationOptions,
-    check_each,
-    check_generation,
-    is_auto,
-    positive,
-    read_seed,
-    request_seed,
-)
+from lm_eval.models.sampling import check_each, is_auto, positive, read_seed, request_seed
 from lm_eval.models.vllm.engine import first_line, ignored_warnings
 from lm_eval.requests import GenerateRequest
+from lm_eval.requests.options import GenerationOptions
 from lm_eval.text.terminal import quiet_stderr
 
 INSTALL = "pip install 'lm-eval-formats[vllm]'"
@@ -235,4 +228,4 @@ def with_grammar(params: Any, grammar: Grammar) -> Any:
 
 def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
     """Refuse generation arguments that vLLM does not know."""
-    check_generation(request, options, model="vllm", valid=SAMPLING)
+    options.check_extra(SAMPLING, model="vllm", task=request.task)

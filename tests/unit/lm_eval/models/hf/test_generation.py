@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-fo
 
 from lm_eval.models.hf.generation import BatchJob, Endings, GrowingRow
 from lm_eval.models.hf.tokens import Tokens
-from lm_eval.models.sampling import cut_at_stop
+from lm_eval.requests.options import cut_at_stop
 from tests.support import tiny_models
 
 TOKENIZER = tiny_models.make_tokenizer()
