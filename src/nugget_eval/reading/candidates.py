@@ -1,6 +1,6 @@
 """Candidate answers, made of slots (label, number, span), and ``LabelReading``, the outcome of reading.
 
-Also what every notation shares: field names, numbers, and ``Line``, a line of a reply.
+Also the names of fields that hold a label, a number, a draft or the final answer.
 """
 
 from __future__ import annotations
@@ -47,12 +47,6 @@ DRAFT_KEYS = names(
 FINAL_KEYS = names(
     "final finallabels finallabel finalanswer finaldecision corrected revised correctedlabels "
     "revisedlabels answer"
-)
-_NUMBER = re.compile(
-    r"\W{0,4}(?:(?:nugget|item|claim|fact|statement|label|answer|number|no|nr|id"
-    r"|[nkcfq])[\s_#.:°º-]{0,3})?"
-    r"#?(\d{1,4})\W{0,4}",
-    re.IGNORECASE,
 )
 
 
@@ -156,26 +150,6 @@ def key_of(name: str) -> str:
     return re.sub(r"[^a-z]", "", name.lower()) if len(name) <= 60 else ""
 
 
-def index_of(value: object) -> int | None:
-    """The number that a key or cell gives: ``3``, ``"3"``, ``"Nugget 3"``, ``nugget_3``, ``#3``."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value if 0 <= value < 10_000 else None
-    if not isinstance(value, str) or len(value) > 40:
-        return None
-    match = _NUMBER.fullmatch(value)
-    return int(match[1]) if match and not value.lstrip().startswith("-") else None
-
-
-def indices_of(cell: str) -> list[int]:
-    """The numbers in a cell that holds nothing else: ``1, 3``; empty if it holds other things."""
-    numbers = (
-        [index_of(part) for part in re.split(r"[,;&]|\band\b", cell)] if len(cell) < 400 else []
-    )
-    return [] if None in numbers else [number for number in numbers if number is not None]
-
-
 FORMAT_TYPES = (
     *("json", "markdown", "csv", "yaml", "xml", "adaptive"),
     *("tsv", "numbered", "python_list", "pipe"),
@@ -223,39 +197,6 @@ ErrorType = Literal[
 """
 
 LabelTuple = tuple["list[Label | None] | None", int, str, "str | None"]
-
-
-@dataclass(slots=True)
-class Line:
-    """One line that is not blank.
-
-    ``kind`` is ``item``, ``field``, ``row``, ``label``, ``group``, ``verdict``, ``fence``, ``rule``,
-    ``keyed`` or ``text``; ``label`` is what the line says; ``cells`` belong to a row. ``mark`` is the
-    letter that numbers an item; ``is_bare``: its number has neither a word nor a point beside it.
-    """
-
-    kind: str
-    text: str
-    span: Span
-    indent: int = 0
-    after_blank: bool = False
-    is_quoted: bool = False
-    fence: str | None = None
-    bullet: str = ""
-    index: int | None = None
-    mark: str = ""
-    is_bare: bool = False
-    is_scale: bool = False
-    label: Label | None = None
-    explained: bool = False
-    delimiter: str = ""
-    cells: tuple[str, ...] = ()
-    is_menu: bool = False
-
-    @property
-    def has_lead(self) -> bool:
-        """True if words come before the cells of a row."""
-        return self.span[1] - self.span[0] < len(self.text)
 
 
 @dataclass(frozen=True, slots=True)

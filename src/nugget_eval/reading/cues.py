@@ -10,7 +10,6 @@ import re
 
 from lm_eval.formats.readers.language import vocabulary_of
 from nugget_eval.reading.candidates import names
-from nugget_eval.reading.references import begins_with_number, is_numbers
 from nugget_eval.reading.spellings import STEM
 
 REACH = 200
@@ -224,67 +223,6 @@ def last_sentence(line: str) -> str:
         return line
     cuts = [cut.end() for cut in re.finditer(r"[.!?](?=\s+[A-Z\"'“])", line)]
     return line[cuts[-1] :] if cuts else line
-
-
-# What comes before a label on its line
-
-_NUGGET_FIELD = re.compile(
-    r"\W{0,3}(?:nugget|claim|fact|statement|text|aussage|fait|hecho|fato|fatto)\s?:\s", re.I
-)
-# What a line may be about, other than a nugget: a reading of it, a judge, a run, the labels themselves.
-_ABOUT_THE_ANSWER = re.compile(
-    r"\b(?:labels?|answers?|verdicts?|decisions?|initial\w*|draft|strict\w*|lenient\w*|options?|judges?"
-    r"|annotators?|readings?|reviewers?|raters?|says?|said|against|instead|wrong|correct\w*|previous\w*"
-    r"|alternative\w*|passage|nuggets?|example|e\.g|either|format|assistant)\b",
-    re.IGNORECASE,
-)
-# The same, if the line says little else: ``second pass``.
-_ABOUT_A_RUN = re.compile(
-    r"\b(?:final|first|second|models?|humans?|runs?|views?|version|case|attempt|pass|old|new|before|after|user"
-    r"|system|yes|no|high|low|task|mapping)\b",
-    re.IGNORECASE,
-)
-_CONDITION = re.compile(
-    r"\W*(?:if|unless|maybe|perhaps|possibl[ey]|otherwise|not|when|wenn|falls|si|если|如果|もし)\b"
-    r"|.*\b(?:could|might|would|either)\b"
-    r"|\W*(?:[^\W\d_]+\s){0,2}(?:stated?|mentioned|captured|contained|absent|covered|found|supported)\W*\Z"
-    r"|.*\b(?:stated?|mentioned|captured|contained|absent|covered|found|supported)\b[^.]{0,20}"
-    r"\b(?:in|by|from)\s+the\s+(?:passage|text|document)",
-    re.IGNORECASE,
-)
-_LABELLED = re.compile(
-    r"(?::|→|->|=>|\bis)\s*[*`\"]{0,3}(?:partial_|not_)?support\b", re.IGNORECASE
-)
-_NUMBERED_KEY = re.compile(r"\W{0,4}(?:[^\W\d_]+\W{1,3}){1,2}\d{1,3}\s?[:.)–—]")
-_SHORT_KEY = 4
-_LONG_KEY = 6  # words: a key this long is a sentence
-_WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
-
-
-def is_nugget(key: str, *, is_pointed: bool) -> bool:
-    """True if the text before a label may be that of a nugget, and so what the label is about.
-
-    ``is_pointed``: an arrow leads from the one to the other. Not where the text is about the answer
-    (``On a strict reading``), a condition or a definition, nor where it is a number or too short.
-    """
-    text = key.strip()
-    if (text[:1] in _QUOTES and text[-1:] in _QUOTES) or _NUGGET_FIELD.match(text):
-        return True
-    if _CONDITION.match(text) or _LABELLED.search(text) or _NUMBERED_KEY.match(text):
-        return False
-    size, signs = len(text.split()), len(_WITHOUT_BLANKS.findall(text))
-    if (size < _LONG_KEY and _ABOUT_THE_ANSWER.search(text)) or (
-        size < _SHORT_KEY and _ABOUT_A_RUN.search(text)
-    ):
-        return False
-    if is_pointed:
-        return (size > 1 or signs > 1) and not is_numbers(text)
-    if begins_with_number(text) and size < _LONG_KEY:
-        return False
-    return size > 2 or signs > 3
-
-
-_QUOTES = frozenset("\"'“”„‟«»「」『』‘’*")
 
 
 # Where the judge stops speaking

@@ -1,6 +1,7 @@
-"""How a list item begins: a bullet, and the number of its nugget in any notation.
+"""How a reply says which nugget a label is about: by its number in any notation, or by its text.
 
-``1.``, ``(1)``, ``#1``, ``N1:``, ``Nugget 1 –``, ``1st nugget:``, ``第1条``, ``a)``, ``二、``.
+``1.``, ``(1)``, ``#1``, ``N1:``, ``Nugget 1 –``, ``1st nugget:``, ``第1条``, ``a)``, ``二、``; ``Bees
+collect nectar: …``.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from nugget_eval.reading.candidates import index_of, names
+from nugget_eval.reading.candidates import names
 
 # A dash needs a blank or a letter behind it, a bullet outside ASCII needs nothing.
 _BULLETS = (
@@ -153,6 +154,36 @@ def _is_lettered(letter: re.Match[str]) -> bool:
     return "," not in letter["end"] or not letter["mark"].isascii()
 
 
+# Numbers in keys, cells and other texts
+
+_KEY_NUMBER = re.compile(
+    r"\W{0,4}(?:(?:nugget|item|claim|fact|statement|label|answer|number|no|nr|id"
+    r"|[nkcfq])[\s_#.:°º-]{0,3})?"
+    r"#?(\d{1,4})\W{0,4}",
+    re.IGNORECASE,
+)
+
+
+def index_of(value: object) -> int | None:
+    """The number that a key or cell gives: ``3``, ``"3"``, ``"Nugget 3"``, ``nugget_3``, ``#3``."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value if 0 <= value < 10_000 else None
+    if not isinstance(value, str) or len(value) > 40:
+        return None
+    match = _KEY_NUMBER.fullmatch(value)
+    return int(match[1]) if match and not value.lstrip().startswith("-") else None
+
+
+def indices_of(cell: str) -> list[int]:
+    """The numbers in a cell that holds nothing else: ``1, 3``; empty if it holds other things."""
+    numbers = (
+        [index_of(part) for part in re.split(r"[,;&]|\band\b", cell)] if len(cell) < 400 else []
+    )
+    return [] if None in numbers else [number for number in numbers if number is not None]
+
+
 def cell_number(cell: str) -> int | None:
     """The number that a cell is, or begins with: ``2``, ``Nugget 2``, ``2. Bees collect nectar``."""
     number = index_of(cell)
@@ -211,3 +242,64 @@ def _numbers(marks: tuple[str, ...]) -> tuple[int, ...] | None:
 def numbers_of(marks: Sequence[str]) -> tuple[int, ...] | None:
     """The numbers that the letters of one list mean; None if no single alphabet has them all."""
     return _numbers(tuple(marks))
+
+
+# The text of a nugget
+
+_NUGGET_FIELD = re.compile(
+    r"\W{0,3}(?:nugget|claim|fact|statement|text|aussage|fait|hecho|fato|fatto)\s?:\s", re.I
+)
+# What a line may be about, other than a nugget: a reading of it, a judge, a run, the labels themselves.
+_ABOUT_THE_ANSWER = re.compile(
+    r"\b(?:labels?|answers?|verdicts?|decisions?|initial\w*|draft|strict\w*|lenient\w*|options?|judges?"
+    r"|annotators?|readings?|reviewers?|raters?|says?|said|against|instead|wrong|correct\w*|previous\w*"
+    r"|alternative\w*|passage|nuggets?|example|e\.g|either|format|assistant)\b",
+    re.IGNORECASE,
+)
+# The same, if the line says little else: ``second pass``.
+_ABOUT_A_RUN = re.compile(
+    r"\b(?:final|first|second|models?|humans?|runs?|views?|version|case|attempt|pass|old|new|before|after|user"
+    r"|system|yes|no|high|low|task|mapping)\b",
+    re.IGNORECASE,
+)
+_CONDITION = re.compile(
+    r"\W*(?:if|unless|maybe|perhaps|possibl[ey]|otherwise|not|when|wenn|falls|si|если|如果|もし)\b"
+    r"|.*\b(?:could|might|would|either)\b"
+    r"|\W*(?:[^\W\d_]+\s){0,2}(?:stated?|mentioned|captured|contained|absent|covered|found|supported)\W*\Z"
+    r"|.*\b(?:stated?|mentioned|captured|contained|absent|covered|found|supported)\b[^.]{0,20}"
+    r"\b(?:in|by|from)\s+the\s+(?:passage|text|document)",
+    re.IGNORECASE,
+)
+_LABELLED = re.compile(
+    r"(?::|→|->|=>|\bis)\s*[*`\"]{0,3}(?:partial_|not_)?support\b", re.IGNORECASE
+)
+_NUMBERED_KEY = re.compile(r"\W{0,4}(?:[^\W\d_]+\W{1,3}){1,2}\d{1,3}\s?[:.)–—]")
+_SHORT_KEY = 4
+_LONG_KEY = 6  # words: a key this long is a sentence
+_WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+
+
+def is_nugget(key: str, *, is_pointed: bool) -> bool:
+    """True if the text before a label may be that of a nugget, and so what the label is about.
+
+    ``is_pointed``: an arrow leads from the one to the other. Not where the text is about the answer
+    (``On a strict reading``), a condition or a definition, nor where it is a number or too short.
+    """
+    text = key.strip()
+    if (text[:1] in _QUOTES and text[-1:] in _QUOTES) or _NUGGET_FIELD.match(text):
+        return True
+    if _CONDITION.match(text) or _LABELLED.search(text) or _NUMBERED_KEY.match(text):
+        return False
+    size, signs = len(text.split()), len(_WITHOUT_BLANKS.findall(text))
+    if (size < _LONG_KEY and _ABOUT_THE_ANSWER.search(text)) or (
+        size < _SHORT_KEY and _ABOUT_A_RUN.search(text)
+    ):
+        return False
+    if is_pointed:
+        return (size > 1 or signs > 1) and not is_numbers(text)
+    if begins_with_number(text) and size < _LONG_KEY:
+        return False
+    return size > 2 or signs > 3
+
+
+_QUOTES = frozenset("\"'“”„‟«»「」『』‘’*")

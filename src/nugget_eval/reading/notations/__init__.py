@@ -2,5 +2,5 @@
 
 ``tagged``, ``bracketed`` and ``listed`` each return the candidates they find, with their spans.
 
-Read in this order: rows, lines, lists, tags, brackets.
+Read in this order: lines, rows, lists, tags, brackets.
 """

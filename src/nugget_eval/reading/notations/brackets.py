@@ -21,11 +21,10 @@ from nugget_eval.reading.candidates import (
     Slot,
     Span,
     cut_out,
-    index_of,
     key_of,
     make,
 )
-from nugget_eval.reading.cues import is_nugget
+from nugget_eval.reading.references import index_of, is_nugget
 from nugget_eval.reading.remarks import body_label, slot_label, takes_back
 from nugget_eval.reading.spellings import STEM, label_sequence
 

@@ -1,26 +1,19 @@
-"""Text as lines: what each one is (list item, field, row of cells, a bare label, prose), and where."""
+"""One line of a reply: is it a list item, a field, a label with a remark, the end of an argument?
+
+``read_plain`` settles what needs no second look; ``read_worded`` looks for a label with other words
+beside it. A line that is neither may be a row of cells (``rows``).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import lru_cache
+from dataclasses import dataclass
 
-from nugget_eval.reading.candidates import (
-    FOREIGN_LABEL_KEYS,
-    LABEL_KEYS,
-    LabelWords,
-    Line,
-    key_of,
-)
-from nugget_eval.reading.cues import is_nugget
-from nugget_eval.reading.notations.rows import read_row
-from nugget_eval.reading.references import begins_with_number, item_start
+from nugget_eval.reading.candidates import FOREIGN_LABEL_KEYS, LABEL_KEYS, LabelWords, Span, key_of
+from nugget_eval.reading.references import begins_with_number, is_nugget, item_start
 from nugget_eval.reading.remarks import body_label, leading_label, marked_end
 from nugget_eval.reading.spellings import STEM, Label, label_sequence
 
-_LINE = re.compile(r"[^\n]+")
-FENCE = re.compile(r"\s{0,12}(?:>\s?)?(?:`{3,}|~{3,})\s{0,4}([\w+-]{0,20})")
 _QUOTE = re.compile(r"\s{0,8}>\s?(?![\w/])|\s{0,8}>\s")
 _FIELD = re.compile(
     r"[ \t]*(?:[-*+•][ \t]+)?[*_`\"]{0,3}(?P<key>[^\W\d_][^\W\d]{0,30}?(?:[ _-][^\W\d]{1,30}?){0,3})"
@@ -31,76 +24,73 @@ _TABLE_RULE_MARKS = frozenset(" \t|:-")
 _LONGEST_LINE = 20_000
 
 
-def read_lines(text: str, words: LabelWords) -> Iterator[Line]:
-    """The lines of ``text`` that are not blank, each with what it is."""
+@dataclass(slots=True)
+class Line:
+    """One line that is not blank.
+
+    ``kind`` is ``item``, ``field``, ``row``, ``label``, ``group``, ``verdict``, ``fence``, ``rule``,
+    ``keyed`` or ``text``; ``label`` is what the line says; ``cells`` belong to a row. ``mark`` is the
+    letter that numbers an item; ``is_bare``: its number has neither a word nor a point beside it.
+    """
+
+    kind: str
+    text: str
+    span: Span
+    indent: int = 0
+    after_blank: bool = False
+    is_quoted: bool = False
     fence: str | None = None
-    last_end = 0
-    for match in _LINE.finditer(text):
-        source = match[0].rstrip()
-        if not source:
-            continue
-        line = Line("text", source, (match.start(), match.start() + len(source)))
-        line.after_blank = text.count("\n", last_end, match.start()) > 1
-        line.fence = fence
-        last_end = match.end()
-        if source.lstrip(" \t>")[:3] in ("```", "~~~"):
-            opened = FENCE.match(source)
-            fence = (opened[1].lower() if opened else "") if fence is None else None
-            line.kind = "fence"
-        else:
-            _classify(line, words)
-        yield line
+    bullet: str = ""
+    index: int | None = None
+    mark: str = ""
+    is_bare: bool = False
+    is_scale: bool = False
+    label: Label | None = None
+    explained: bool = False
+    delimiter: str = ""
+    cells: tuple[str, ...] = ()
+    is_menu: bool = False
+
+    @property
+    def has_lead(self) -> bool:
+        """True if words come before the cells of a row."""
+        return self.span[1] - self.span[0] < len(self.text)
+
+    @property
+    def content(self) -> str:
+        """The text without the mark of a quotation before it."""
+        return self.text.lstrip()[1:] if self.is_quoted else self.text
 
 
-def _classify(line: Line, words: LabelWords) -> None:
-    """Fill in what the line is; lines come again and again, so this is remembered."""
-    known = _known(line.text, words) if len(line.text) <= 200 else None
-    if known is None:
-        _fill(line, words)
-        return
-    for name in _FILLED:
-        setattr(line, name, getattr(known, name))
-    line.span = (line.span[0] + known.span[0], line.span[1])
-
-
-_FILLED = (
-    *("kind", "indent", "is_quoted", "bullet", "index", "mark", "is_bare", "is_scale", "label"),
-    *("explained", "delimiter", "cells", "is_menu"),
-)
-
-
-@lru_cache(maxsize=8192)
-def _known(text: str, words: LabelWords) -> Line:
-    line = Line("text", text, (0, len(text)))
-    _fill(line, words)
-    return line
-
-
-def _fill(line: Line, words: LabelWords) -> None:
-    source = line.text
-    if source.lstrip()[:1] == ">" and _QUOTE.match(source):
-        line.is_quoted = True
-        source = source.lstrip()[1:]
+def read_plain(line: Line, words: LabelWords) -> bool:
+    """True if it is clear what a line is: it holds no label, is one, or numbers a label or several."""
+    line.is_quoted = line.text.lstrip()[:1] == ">" and _QUOTE.match(line.text) is not None
+    source = line.content
     line.indent = len(source) - len(source.lstrip())
     if len(source) > _LONGEST_LINE:
-        return
+        return True
     if "--" in source and _TABLE_RULE_MARKS.issuperset(source):
         line.kind = "rule"
-        return
-    if not words.plain_words and STEM.search(source) is None:
-        _item(line, source, words)
-        return
-    label = words(source)
+        return True
+    may_hold_label = words.plain_words or STEM.search(source) is not None
+    label = words(source) if may_hold_label else None
     if label is not None:
         line.kind, line.label = "label", label
-        _item(line, source, words)  # as ``- support``, all of which spells a label
-        return
-    if _group(line, source, words):
-        return
+    if label is not None or not may_hold_label:
+        _item(line, source, words)  # all of ``- support`` spells a label
+        return True
     is_numbered = source.lstrip(" \t*_`([#")[:1].isdigit() or not source.isascii()
-    if is_numbered and _item(line, source, words) and line.label is not None:
-        return
-    any(read(line, source, words) for read in _READERS)
+    return (
+        _group(line, source, words)
+        or (is_numbered and _item(line, source, words) and line.label is not None)
+        or _sequence(line, source, words)
+    )
+
+
+def read_worded(line: Line, words: LabelWords) -> None:
+    """Fill in what a line is that has other words beside its label; it may be none of these."""
+    source = line.content
+    any(read(line, source, words) for read in (_field, _item, _remarked, _keyed))
     verdict = _verdict(source, words) if line.kind in ("text", "keyed") else None
     if verdict is not None:
         line.kind, line.label, line.explained = "verdict", verdict, line.kind == "keyed"
@@ -251,8 +241,7 @@ def _keyed(line: Line, source: str, words: LabelWords) -> bool:
     return True
 
 
-# Rows of cells
-
+# Rows of labels
 
 _MARKED = re.compile(
     r"\b(?:final|answers?|labels|etiquetas|étiquettes|etichette|метки|results?|verdicts?"
@@ -282,7 +271,3 @@ _LEAD_WORDS = re.compile(
     r"[^:=]{1,100}(?:[:=]|\b(?:is|are|sind|sont|son|são|sono)\b)[\s\"'*`]*(?=[^:=]*\Z)",
     re.IGNORECASE,
 )
-
-
-# What a line with a label in it may be; the first that fits counts.
-_READERS = (_sequence, read_row, _field, _item, _remarked, _keyed)

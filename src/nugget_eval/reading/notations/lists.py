@@ -3,37 +3,85 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
-from nugget_eval.reading.candidates import Candidate, LabelWords, Line, Slot, index_of, make
-from nugget_eval.reading.cues import is_nugget, is_revising, is_turn_back
-from nugget_eval.reading.notations.lines import read_lines
-from nugget_eval.reading.notations.rows import grid, names_label, quoted, split_cells
-from nugget_eval.reading.references import is_numbers, numbers_of
-from nugget_eval.reading.remarks import body_label
-from nugget_eval.reading.spellings import LABELS, ORDER, STEM, Label
+from nugget_eval.reading.candidates import Candidate, LabelWords, Slot, make
+from nugget_eval.reading.cues import is_revising, is_turn_back
+from nugget_eval.reading.notations.lines import Line, read_plain, read_worded
+from nugget_eval.reading.notations.rows import (
+    are_grades,
+    grid,
+    names_label,
+    one_line,
+    quoted,
+    read_row,
+    split_cells,
+)
+from nugget_eval.reading.references import index_of, is_numbers, numbers_of
+from nugget_eval.reading.spellings import LABELS, STEM
 
-_INLINE_NUMBER = re.compile(
-    r"(?:\A|(?<=[\s,;(\[/|]))(?:(?:nugget|item|claim|fact|no\.|nr\."
-    r"|[nkcfq])[ \t]{0,2})?[(\[]?#?(?P<index>\d{1,4})"
-    r"(?:[ \t]?(?:\.\)|[.):=\]]{1,2}|->|→|-(?=[ \t]|[^\W\d]{2}))|(?P<bare>(?=[ \t])))[ \t]*",
-    re.IGNORECASE,
-)
-_INLINE_LETTER = re.compile(
-    r"(?:\A|(?<=[\s,;(\[/|]))[(\[]?(?P<mark>[a-z]|[ivx]{1,4})(?:[.):\]]{1,2})[ \t]*", re.IGNORECASE
-)
-_YEARS = 1000  # a number from here on is hardly that of a nugget
 _ARROWS = ("→", "->", "=>")
-_FENCE_FORMATS = {
-    "json": "json",
-    "yaml": "yaml",
-    "yml": "yaml",
-    "markdown": "markdown",
-    "md": "markdown",
-    "csv": "csv",
-    "tsv": "tsv",
-}
+_LINE = re.compile(r"[^\n]+")
+_FENCE = re.compile(r"\s{0,12}(?:>\s?)?(?:`{3,}|~{3,})\s{0,4}([\w+-]{0,20})")
+_FENCE_FORMATS = {"yaml": "yaml", "yml": "yaml", "markdown": "markdown", "md": "markdown"}
+
+
+# Lines
+
+
+def read_lines(text: str, words: LabelWords) -> Iterator[Line]:
+    """The lines of ``text`` that are not blank, each with what it is."""
+    fence: str | None = None
+    last_end = 0
+    for match in _LINE.finditer(text):
+        source = match[0].rstrip()
+        if not source:
+            continue
+        line = Line("text", source, (match.start(), match.start() + len(source)))
+        line.after_blank = text.count("\n", last_end, match.start()) > 1
+        line.fence = fence
+        last_end = match.end()
+        if source.lstrip(" \t>")[:3] in ("```", "~~~"):
+            opened = _FENCE.match(source)
+            fence = (opened[1].lower() if opened else "") if fence is None else None
+            line.kind = "fence"
+        else:
+            _classify(line, words)
+        yield line
+
+
+def _classify(line: Line, words: LabelWords) -> None:
+    """Fill in what the line is; lines come again and again, so this is remembered."""
+    known = _known(line.text, words) if len(line.text) <= 200 else None
+    if known is None:
+        _fill(line, words)
+        return
+    for name in _FILLED:
+        setattr(line, name, getattr(known, name))
+    line.span = (line.span[0] + known.span[0], line.span[1])
+
+
+_FILLED = (
+    *("kind", "indent", "is_quoted", "bullet", "index", "mark", "is_bare", "is_scale", "label"),
+    *("explained", "delimiter", "cells", "is_menu"),
+)
+
+
+@lru_cache(maxsize=8192)
+def _known(text: str, words: LabelWords) -> Line:
+    line = Line("text", text, (0, len(text)))
+    _fill(line, words)
+    return line
+
+
+def _fill(line: Line, words: LabelWords) -> None:
+    if not read_plain(line, words) and not read_row(line, words):
+        read_worded(line, words)
+
+
+# Lists
 
 
 @dataclass(slots=True)
@@ -76,7 +124,7 @@ class _Collector:
         if line.kind == "rule":
             return
         self._under_header(line)
-        inline = _inline_numbered(line, self.words) or inline_keyed(line, self.words)
+        inline = one_line(line, self.words)
         if inline is not None:
             self.finish()
             self.found.append(inline)
@@ -309,26 +357,18 @@ def _fits(run: _Run, line: Line) -> bool:
 
 def _of_slots(run: _Run) -> Candidate | None:
     span = (run.lines[0].span[0], run.lines[-1].span[1])
-    name = _FENCE_FORMATS.get(run.lines[0].fence or "")
     kind, rule = _style(run)
-    kind = name if name in ("yaml", "markdown") else kind
+    kind = _FENCE_FORMATS.get(run.lines[0].fence or "", kind)
     slots, excluded = run.slots, quoted(run.lines)
     if run.kind == "lettered":
         slots = _lettered(run)
         is_menu = [slot.label for slot in slots] == list(LABELS) and run.lines[0].mark != "一"
         excluded = excluded or ("menu" if is_menu else None)
-    if all(line.is_scale for line in run.lines) and _is_scale(slots):
+    if all(line.is_scale for line in run.lines) and are_grades(slots):
         excluded = "menu"
     candidate = make(kind, rule, span, slots, excluded=excluded)
     is_bare = any(line.is_bare for line in run.lines)
     return replace(candidate, needs_all=True) if candidate and is_bare else candidate
-
-
-def _is_scale(slots: Sequence[Slot]) -> bool:
-    """True for labels in order, with grades: ``0 = not_support``, ``1 = partial_support``, …"""
-    labels = [slot.label for slot in sorted(slots, key=lambda slot: slot.index or 0)]
-    has_zero = any(slot.index == 0 for slot in slots)
-    return labels in (list(LABELS), list(ORDER)) or (has_zero and len(set(labels)) == len(labels))
 
 
 def _lettered(run: _Run) -> list[Slot]:
@@ -358,92 +398,3 @@ _STYLES = {
     "group": ("yaml", "grouped"),
     "heading": ("markdown", "grouped"),
 }
-
-
-# One line
-
-
-def _inline_numbered(line: Line, words: LabelWords) -> Candidate | None:
-    """``1. support, 2. not_support`` on one line, also behind a few words and a colon."""
-    if line.kind in ("fence", "rule", "group") or len(line.text) > 20_000:
-        return None
-    if not words.plain_words and not _has_two_labels(line.text):
-        return None
-    marks = list(_INLINE_NUMBER.finditer(line.text))
-    if len(marks) < 2:
-        return _inline_lettered(line, words)
-    ends = [mark.start() for mark in marks[1:]] + [len(line.text)]
-    slots = [
-        Slot(_inline_label(line.text[mark.end() : end], words), int(mark["index"]))
-        for mark, end in zip(marks, ends, strict=True)
-    ]
-    if not all(slot.label and slot.index < _YEARS for slot in slots if slot.index is not None):
-        return None
-    is_bare = any(mark["bare"] is not None for mark in marks)
-    if is_bare and [slot.index for slot in slots] != list(range(1, len(slots) + 1)):
-        return None  # ``2 support, 1 not_support`` counts labels
-    start = line.span[0] + marks[0].start()
-    is_scale = all("=" in mark[0] or mark["bare"] is not None for mark in marks)
-    excluded = "menu" if is_scale and _is_scale(slots) else quoted([line])
-    candidate = make("numbered", "inline", (start, line.span[1]), slots, excluded=excluded)
-    return replace(candidate, needs_all=True) if candidate and is_bare else candidate
-
-
-def _inline_lettered(line: Line, words: LabelWords) -> Candidate | None:
-    """``a) support, b) not_support`` on one line."""
-    marks = list(_INLINE_LETTER.finditer(line.text))
-    numbers = numbers_of([mark["mark"].lower() for mark in marks]) if len(marks) > 1 else None
-    if numbers is None or numbers[0] != 1:
-        return None
-    ends = [mark.start() for mark in marks[1:]] + [len(line.text)]
-    slots = [
-        Slot(_inline_label(line.text[mark.end() : end], words), number)
-        for mark, end, number in zip(marks, ends, numbers, strict=True)
-    ]
-    if not all(slot.label for slot in slots):
-        return None
-    excluded = "menu" if [slot.label for slot in slots] == list(LABELS) else quoted([line])
-    span = (line.span[0] + marks[0].start(), line.span[1])
-    return make("numbered", "inline", span, slots, excluded=excluded)
-
-
-_INLINE_KEYED = re.compile(
-    r"[ \t]*(?P<key>[^;→]{2,300}?)[ \t]*(?P<mark>→|->|=>|:)[ \t]*(?P<label>[^;,:→]{4,40}?)[ \t]*"
-    r"(?:[;,]|\.?\Z)"
-)
-
-
-def inline_keyed(line: Line, words: LabelWords) -> Candidate | None:
-    """``Opened in 1932 → support; closed in 1999 → not_support`` on one line."""
-    if line.kind in ("fence", "rule", "group", "item") or not _MARKED_PAIR.search(line.text):
-        return None
-    slots, at = [], 0
-    while at < len(line.text.rstrip()):
-        pair = _INLINE_KEYED.match(line.text, at)
-        label = words(pair["label"], strict_slot=False) if pair else None
-        if (
-            pair is None
-            or label is None
-            or not is_nugget(pair["key"], is_pointed=pair["mark"] != ":")
-        ):
-            return None
-        slots.append(Slot(label, None, (line.span[0] + at, line.span[0] + pair.end())))
-        at = pair.end()
-    return (
-        make("prose", "keyed", line.span, slots, excluded=quoted([line]))
-        if len(slots) > 1
-        else None
-    )
-
-
-_MARKED_PAIR = re.compile(r"(?:→|->|=>|:)[^;,]{4,40}[;,][^;]{2,300}(?:→|->|=>|:)")
-
-
-def _has_two_labels(text: str) -> bool:
-    first = STEM.search(text)
-    return first is not None and STEM.search(text, first.end()) is not None
-
-
-def _inline_label(text: str, words: LabelWords) -> Label | None:
-    part = text.strip(" ,;./|([").removesuffix(" and")
-    return words(part) or body_label(part, words)[0]

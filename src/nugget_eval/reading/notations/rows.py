@@ -1,13 +1,14 @@
-"""Rows of cells: which lines are rows, and what the rows of a table or a single one answer.
+"""Several labels on one line: rows of cells, tables made of them, and numbered labels in a row.
 
 ``read_row`` tells a row from prose with commas; ``grid`` makes rows a candidate: the column of a table
-that holds labels, or one row of labels.
+that holds labels, or one row of labels. ``one_line`` reads ``1. support, 2. not_support``.
 """
 
 from __future__ import annotations
 
 import csv
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from nugget_eval.reading.candidates import (
@@ -16,17 +17,22 @@ from nugget_eval.reading.candidates import (
     LABEL_KEYS,
     Candidate,
     LabelWords,
-    Line,
     Slot,
-    index_of,
-    indices_of,
     key_of,
     make,
     names,
 )
-from nugget_eval.reading.references import begins_with_number, cell_number
-from nugget_eval.reading.remarks import slot_label
-from nugget_eval.reading.spellings import STEM, Label
+from nugget_eval.reading.notations.lines import Line
+from nugget_eval.reading.references import (
+    begins_with_number,
+    cell_number,
+    index_of,
+    indices_of,
+    is_nugget,
+    numbers_of,
+)
+from nugget_eval.reading.remarks import body_label, slot_label
+from nugget_eval.reading.spellings import LABELS, ORDER, STEM, Label
 
 DELIMITERS = {"\t": "tsv", "|": "pipe", ",": "csv", ";": "csv"}
 ROW_FORMATS = {**DELIMITERS, " ": "csv"}
@@ -35,8 +41,9 @@ ROW_FORMATS = {**DELIMITERS, " ": "csv"}
 # One line
 
 
-def read_row(line: Line, source: str, words: LabelWords) -> bool:
+def read_row(line: Line, words: LabelWords) -> bool:
     """True if the line is cells with a delimiter between, and at least one is a label."""
+    source = line.content
     for delimiter in DELIMITERS:
         if delimiter not in source:
             continue
@@ -291,3 +298,116 @@ def _index_column(
 def quoted(lines: list[Line]) -> str | None:
     """Why lines that are all quoted cannot be the answer."""
     return "quote" if all(line.is_quoted for line in lines) else None
+
+
+# Several labels on one line, each with the number or text of its nugget
+
+
+_INLINE_NUMBER = re.compile(
+    r"(?:\A|(?<=[\s,;(\[/|]))(?:(?:nugget|item|claim|fact|no\.|nr\."
+    r"|[nkcfq])[ \t]{0,2})?[(\[]?#?(?P<index>\d{1,4})"
+    r"(?:[ \t]?(?:\.\)|[.):=\]]{1,2}|->|→|-(?=[ \t]|[^\W\d]{2}))|(?P<bare>(?=[ \t])))[ \t]*",
+    re.IGNORECASE,
+)
+_INLINE_LETTER = re.compile(
+    r"(?:\A|(?<=[\s,;(\[/|]))[(\[]?(?P<mark>[a-z]|[ivx]{1,4})(?:[.):\]]{1,2})[ \t]*", re.IGNORECASE
+)
+_YEARS = 1000  # a number from here on is hardly that of a nugget
+
+
+def one_line(line: Line, words: LabelWords) -> Candidate | None:
+    """The candidate that a line is by itself: ``1. support, 2. not_support``."""
+    return _inline_numbered(line, words) or _inline_keyed(line, words)
+
+
+def are_grades(slots: Sequence[Slot]) -> bool:
+    """True for labels in order, with grades: ``0 = not_support``, ``1 = partial_support``, …"""
+    labels = [slot.label for slot in sorted(slots, key=lambda slot: slot.index or 0)]
+    has_zero = any(slot.index == 0 for slot in slots)
+    return labels in (list(LABELS), list(ORDER)) or (has_zero and len(set(labels)) == len(labels))
+
+
+def _inline_numbered(line: Line, words: LabelWords) -> Candidate | None:
+    """``1. support, 2. not_support`` on one line, also behind a few words and a colon."""
+    if line.kind in ("fence", "rule", "group") or len(line.text) > 20_000:
+        return None
+    if not words.plain_words and not _has_two_labels(line.text):
+        return None
+    marks = list(_INLINE_NUMBER.finditer(line.text))
+    if len(marks) < 2:
+        return _inline_lettered(line, words)
+    ends = [mark.start() for mark in marks[1:]] + [len(line.text)]
+    slots = [
+        Slot(_inline_label(line.text[mark.end() : end], words), int(mark["index"]))
+        for mark, end in zip(marks, ends, strict=True)
+    ]
+    if not all(slot.label and slot.index < _YEARS for slot in slots if slot.index is not None):
+        return None
+    is_bare = any(mark["bare"] is not None for mark in marks)
+    if is_bare and [slot.index for slot in slots] != list(range(1, len(slots) + 1)):
+        return None  # ``2 support, 1 not_support`` counts labels
+    start = line.span[0] + marks[0].start()
+    is_scale = all("=" in mark[0] or mark["bare"] is not None for mark in marks)
+    excluded = "menu" if is_scale and are_grades(slots) else quoted([line])
+    candidate = make("numbered", "inline", (start, line.span[1]), slots, excluded=excluded)
+    return replace(candidate, needs_all=True) if candidate and is_bare else candidate
+
+
+def _inline_lettered(line: Line, words: LabelWords) -> Candidate | None:
+    """``a) support, b) not_support`` on one line."""
+    marks = list(_INLINE_LETTER.finditer(line.text))
+    numbers = numbers_of([mark["mark"].lower() for mark in marks]) if len(marks) > 1 else None
+    if numbers is None or numbers[0] != 1:
+        return None
+    ends = [mark.start() for mark in marks[1:]] + [len(line.text)]
+    slots = [
+        Slot(_inline_label(line.text[mark.end() : end], words), number)
+        for mark, end, number in zip(marks, ends, numbers, strict=True)
+    ]
+    if not all(slot.label for slot in slots):
+        return None
+    excluded = "menu" if [slot.label for slot in slots] == list(LABELS) else quoted([line])
+    span = (line.span[0] + marks[0].start(), line.span[1])
+    return make("numbered", "inline", span, slots, excluded=excluded)
+
+
+_INLINE_KEYED = re.compile(
+    r"[ \t]*(?P<key>[^;→]{2,300}?)[ \t]*(?P<mark>→|->|=>|:)[ \t]*(?P<label>[^;,:→]{4,40}?)[ \t]*"
+    r"(?:[;,]|\.?\Z)"
+)
+
+
+def _inline_keyed(line: Line, words: LabelWords) -> Candidate | None:
+    """``Opened in 1932 → support; closed in 1999 → not_support`` on one line."""
+    if line.kind in ("fence", "rule", "group", "item") or not _MARKED_PAIR.search(line.text):
+        return None
+    slots, at = [], 0
+    while at < len(line.text.rstrip()):
+        pair = _INLINE_KEYED.match(line.text, at)
+        label = words(pair["label"], strict_slot=False) if pair else None
+        if (
+            pair is None
+            or label is None
+            or not is_nugget(pair["key"], is_pointed=pair["mark"] != ":")
+        ):
+            return None
+        slots.append(Slot(label, None, (line.span[0] + at, line.span[0] + pair.end())))
+        at = pair.end()
+    return (
+        make("prose", "keyed", line.span, slots, excluded=quoted([line]))
+        if len(slots) > 1
+        else None
+    )
+
+
+_MARKED_PAIR = re.compile(r"(?:→|->|=>|:)[^;,]{4,40}[;,][^;]{2,300}(?:→|->|=>|:)")
+
+
+def _has_two_labels(text: str) -> bool:
+    first = STEM.search(text)
+    return first is not None and STEM.search(text, first.end()) is not None
+
+
+def _inline_label(text: str, words: LabelWords) -> Label | None:
+    part = text.strip(" ,;./|([").removesuffix(" and")
+    return words(part) or body_label(part, words)[0]

@@ -19,11 +19,11 @@ from nugget_eval.reading.candidates import (
     Slot,
     Span,
     gap,
-    index_of,
     key_of,
     make,
     names,
 )
+from nugget_eval.reading.references import index_of
 from nugget_eval.reading.remarks import slot_label
 
 _TAG = re.compile(r"<(/?)([A-Za-z_][\w.:-]{0,60})((?:\s[^<>]{0,500}?)?)(/?)>")
