@@ -22,6 +22,7 @@ from nugget_eval.reading.candidates import (
     Slot,
     Span,
 )
+from nugget_eval.reading.notations.tags import answer_spans
 from nugget_eval.reading.spellings import LABELS, Label
 
 _LEAD_END = " \t\r\n`~<>()[]{}*_#\"'“”"
@@ -29,8 +30,9 @@ _LEAD_END = " \t\r\n`~<>()[]{}*_#\"'“”"
 _ELISION = re.compile(r"(?:^|[\s,;|\[>\"'])(?:\.{3}|…)(?=[\s,;|\]<\"']|\Z)", re.MULTILINE)
 
 
-def rank(text: str, candidates: Sequence[Candidate], answers: Sequence[Span]) -> list[Candidate]:
+def rank(text: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """``candidates``, in order, with why each is excluded, or its rank."""
+    answers = answer_spans(text)
     starts = [start for start, _ in answers]
     ranked: list[Candidate] = []
     for candidate in candidates:
@@ -141,6 +143,22 @@ def is_definitions(text: str, candidate: Candidate) -> bool:
     if not candidate.is_numbered and tuple(labels) == LABELS:
         return _FOREIGN.search(source) is not None or _ABOUT_NUGGETS.search(source) is not None
     return sum(words in source for words in _DEFINING) > 1
+
+
+def is_menu(answer: str, format_type: str | None) -> bool:
+    """True for the labels joined by pipes: they are in the prompt, so an echo unless asked for."""
+    is_asked_for = format_type in (None, "pipe", "adaptive")
+    return not is_asked_for and answer.strip(" \t\"'`") == _MENU
+
+
+_MENU = "|".join(LABELS)
+
+
+def without_menu(text: str, candidate: Candidate, format_type: str | None) -> Candidate:
+    """The candidate, excluded if it is the menu of labels."""
+    if candidate.format != "pipe" or not is_menu(text[slice(*candidate.span)], format_type):
+        return candidate
+    return replace(candidate, excluded="menu")
 
 
 def _lead(text: str, start: int, floor: int) -> str:

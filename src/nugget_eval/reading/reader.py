@@ -25,9 +25,9 @@ from nugget_eval.reading.candidates import (
 from nugget_eval.reading.cues import correction, next_prompt, turn_end
 from nugget_eval.reading.notations.brackets import bracketed
 from nugget_eval.reading.notations.lists import listed
-from nugget_eval.reading.notations.tags import answer_spans, plain_html, tagged, without_answer_tags
-from nugget_eval.reading.ranking import conforms, decide, rank, unread, usable
-from nugget_eval.reading.shortcuts import MENU, quick_array, quick_labels, quick_list, quick_table
+from nugget_eval.reading.notations.tags import plain_html, tagged, without_answer_tags
+from nugget_eval.reading.ranking import conforms, decide, rank, unread, usable, without_menu
+from nugget_eval.reading.shortcuts import quick_array, quick_labels, quick_list, quick_table
 from nugget_eval.reading.spellings import STEM
 
 LONGEST_REPLY = 8_000_000
@@ -186,8 +186,7 @@ def _of_own(
     candidates = _ranked(masked, words)
     if len(candidates) > MOST_CANDIDATES:
         return unread(count, "failed", "ambiguous", f"{len(candidates)} possible answers")
-    if format_type not in (None, "pipe", "adaptive"):
-        candidates = [_menu_excluded(masked, candidate) for candidate in candidates]
+    candidates = [without_menu(masked, candidate, format_type) for candidate in candidates]
     if open_at is not None and not usable(candidates):
         candidates = _after_unclosed(text, open_at, words, count)
     if not candidates and ('\\"' in masked or "\\n" in masked):
@@ -213,7 +212,7 @@ def _amended(text: str, reading: LabelReading, words: LabelWords) -> LabelReadin
         return reading
     count = len(reading.labels)
     rest = " " * start + text[start:]
-    lists = rank(rest, _candidates(rest, words), ())
+    lists = rank(rest, _candidates(rest, words))
     amended = decide(rest, lists, count, None)
     if amended is None or not any(amended.labels):
         amended = decide(rest, _stated(rest, words, count), count, None)
@@ -237,7 +236,7 @@ def _in_sentences(
     """What sentences say, where lists say nothing, or less and nothing else."""
     if STEM.search(text) is None:
         return reading, candidates
-    sentences = rank(text, _stated(text, words, count), answer_spans(text))
+    sentences = rank(text, _stated(text, words, count))
     said = decide(text, sentences, count, None)
     if said is None:
         return reading, candidates
@@ -313,7 +312,7 @@ def _ranked(text: str, words: LabelWords) -> list[Candidate]:
     candidates = _candidates(text, words)
     if not candidates or len(candidates) > MOST_CANDIDATES:
         return candidates
-    return rank(text, candidates, answer_spans(text))
+    return rank(text, candidates)
 
 
 def _separate(candidates: Sequence[Candidate]) -> Iterator[Span]:
@@ -323,12 +322,6 @@ def _separate(candidates: Sequence[Candidate]) -> Iterator[Span]:
         if candidate.span[0] >= at:
             yield candidate.span
             at = candidate.span[1]
-
-
-def _menu_excluded(text: str, candidate: Candidate) -> Candidate:
-    """Exclude the labels joined by pipes: they are in the prompt, so an echo unless asked for."""
-    is_menu = candidate.format == "pipe" and text[slice(*candidate.span)].strip(" \t\"'`") == MENU
-    return replace(candidate, excluded="menu") if is_menu else candidate
 
 
 def _after_unclosed(text: str, open_at: int, words: LabelWords, count: int) -> list[Candidate]:

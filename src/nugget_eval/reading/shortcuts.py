@@ -9,6 +9,8 @@ import re
 
 from nugget_eval.reading.candidates import FormatUsed, LabelReading, Span
 from nugget_eval.reading.cues import cue_before, is_disowned, is_format
+from nugget_eval.reading.notations.rows import split_cells
+from nugget_eval.reading.ranking import is_menu
 from nugget_eval.reading.references import item_start
 from nugget_eval.reading.remarks import NEGATIONS, takes_back
 from nugget_eval.reading.spellings import LABELS, STEM, Label
@@ -30,7 +32,6 @@ _WHOLE: tuple[tuple[str, re.Pattern[str], FormatUsed, str], ...] = (
     ("", re.compile(rf"{_ONE}(?:[ ]?\|[ ]?{_ONE})+"), "pipe", "row"),
 )
 _LABEL = re.compile(_ONE)
-MENU = "support|partial_support|not_support"
 
 
 def quick_labels(response: str, count: int, format_type: str | None) -> LabelReading | None:
@@ -48,10 +49,13 @@ def quick_labels(response: str, count: int, format_type: str | None) -> LabelRea
 def _reading(
     response: str, text: str, count: int, name: FormatUsed, rule: str, format_type: str | None
 ) -> LabelReading | None:
-    is_menu = text == MENU and format_type not in (None, "pipe", "adaptive")
     start = response.find(text[0])
     spans: list[Span] = [found.span() for found in _LABEL.finditer(response, start)]
-    if len(spans) != count or is_menu or (name == "numbered" and not _counts_up(text)):
+    if (
+        len(spans) != count
+        or is_menu(text, format_type)
+        or (name == "numbered" and not _counts_up(text))
+    ):
         return None
     labels: tuple[Label, ...] = tuple(response[a:b] for a, b in spans)  # type: ignore[misc]
     span = (start, start + len(text))
@@ -169,7 +173,7 @@ def quick_table(response: str, count: int) -> LabelReading | None:
     if text[:1] != "|" or len(text) > _LONGEST_LIST or _IN_TABLE.search(text) or count < 2:
         return None
     header, rule, *rows = text.split("\n") if text.count("\n") == count + 1 else ("", "")
-    names = [name.strip(" *").lower() for name in header.strip("| ").split("|")]
+    names = [name.strip(" *").lower() for name in split_cells(header, "|")]
     if names.count("label") != 1 or not _HEADER.fullmatch(header) or not _RULE.fullmatch(rule):
         return None
     column, width = names.index("label"), len(names)
@@ -178,7 +182,7 @@ def quick_table(response: str, count: int) -> LabelReading | None:
     labels: list[Label] = []
     spans: list[Span] = []
     for number, row in enumerate(rows, 1):
-        cells = [cell.strip() for cell in row.strip("| ").split("|")]
+        cells = split_cells(row, "|")
         found = _CELL.fullmatch(cells[column]) if len(cells) == width else None
         if (
             found is None
