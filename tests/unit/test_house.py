@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.support.paths import ROOT
 
 SCRIPT = ROOT / "scripts" / "house.py"
-MOST_ENTERED = 67
+MOST_ENTERED = 66
 """Modules that the demo run may enter; the aim is 65. Lower it with what is joined or loaded late."""
 TREE = {
     "lm_eval/__init__.py": "",

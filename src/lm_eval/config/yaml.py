@@ -2,38 +2,40 @@
 
 Comes in: a path or a text. Goes out: a dict in which ``include`` is resolved and ``!function`` has
 become a ``FunctionRef``. The loader is PyYAML's safe one (in C where there is one), so ``yes``,
-``1e-3`` and dates mean what they mean in the peer. ``locate_key`` finds a key again for errors.
+``1e-3`` and dates mean what they mean in the peer. How deep and how large a text may be is limited
+before anything is built. ``locate_key`` finds a key again for errors.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import yaml
 
-from lm_eval.config.yaml_loader import (
-    PathLike,
-    composed,
-    excerpt,
+from lm_eval.config.functions import FunctionRef
+from lm_eval.config.yaml_errors import (
+    MAX_DEPTH,
+    check_expansion,
+    find_key,
+    find_pair,
+    include_values,
+    kind_of,
     line_of,
     nearest_file,
-    parse_yaml,
-    read_yaml_file,
+    syntax_error,
+    too_deep,
+    unreadable_character,
 )
-from lm_eval.errors import ConfigError, IncludeError
+from lm_eval.errors import ConfigError, IncludeError, LmEvalError, LmEvalWarning
 
-__all__ = [
-    "IncludeCache",
-    "PathLike",
-    "excerpt",
-    "key_line",
-    "load_yaml",
-    "locate_key",
-    "parse_yaml",
-    "read_yaml_file",
-]
+PathLike = str | os.PathLike[str]
+SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""PyYAML's safe loader, in C where there is one."""
 
 
 def load_yaml(
@@ -150,13 +152,236 @@ def _arrows(chain: Sequence[str]) -> str:
     return " → ".join(chain)
 
 
+def file_identity(path: str) -> str:
+    """The same text for every way to write the path of one file."""
+    return path if "\0" in path else os.path.realpath(path)
+
+
+# One text → one dict
+
+
+def read_yaml_file(path: PathLike, *, run_code: bool = True) -> dict[str, Any]:
+    """The file's own mapping, ``include`` and all: one file is read and no other looked at."""
+    path = os.fspath(path)
+    folder = os.path.dirname(os.path.abspath(path))
+    return parse_yaml(read_text(path), path, folder=folder, run_code=run_code)
+
+
+def parse_yaml(
+    text: str, source: str, *, folder: str | None = None, run_code: bool = True
+) -> dict[str, Any]:
+    """The mapping that ``text`` holds. ``source`` names it in errors.
+
+    ``!function`` looks for its file in ``folder``; None leaves installed modules only.
+    """
+    check_depth(text, source)
+    loader = _new_loader(text, source)
+    try:
+        loader.function_folder, loader.run_code = folder, run_code
+        node = _compose(loader, text, source)
+        if node is None:
+            raise ConfigError(f"{source} is empty. It needs 'key: value' lines.", path=source)
+        if not isinstance(node, yaml.MappingNode):
+            raise ConfigError(
+                f"{source} holds a {kind_of(node)}, not a mapping. It needs 'key: value' lines.",
+                path=source,
+                line=line_of(node),
+            )
+        if "&" in text and "*" in text:
+            check_expansion(node, source)
+        return _construct(loader, node, text, source)
+    finally:
+        loader.dispose()
+
+
+class _Loader(SafeLoader):  # type: ignore[misc]  # C or Python, known only when run
+    """The safe loader with ``!function``, no other tags, and a warning for a key that occurs twice."""
+
+    source = "<text>"
+    function_folder: str | None = None
+    run_code = True
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._checked: set[int] = set()
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        # Checked here, before `<<` copies in the keys that this mapping may well overwrite.
+        if id(node) not in self._checked:
+            self._checked.add(id(node))
+            self._check_duplicates(node)
+        super().flatten_mapping(node)
+
+    def _check_duplicates(self, node: yaml.MappingNode) -> None:
+        seen: dict[Any, yaml.Node] = {}
+        for key_node, _ in node.value:
+            if not isinstance(key_node, yaml.ScalarNode) or key_node.tag.endswith(":merge"):
+                continue
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                # Files that people bring have such slips and load elsewhere, the last one counting.
+                warnings.warn(
+                    f"{self.source}: the key {key!r} occurs twice, on line {line_of(seen[key])} and "
+                    f"on line {line_of(key_node)}; the last one counts. Keep one of the two.",
+                    LmEvalWarning,
+                    stacklevel=2,
+                )
+            seen[key] = key_node
+
+
+def _construct_function(loader: _Loader, node: yaml.Node) -> FunctionRef:
+    line = line_of(node)
+    if not isinstance(node, yaml.ScalarNode):
+        raise ConfigError(
+            f"{loader.source}, line {line}: `!function` takes a name such as `utils.process_docs`, "
+            f"not a {kind_of(node)}.",
+            path=loader.source,
+            line=line,
+        )
+    try:
+        return FunctionRef.parse(
+            node.value,
+            folder=loader.function_folder,
+            source=loader.source,
+            allowed=loader.run_code,
+        )
+    except ConfigError as error:
+        raise ConfigError(f"{error} (Line {line}.)", path=loader.source, line=line) from None
+
+
+def _construct_unknown(loader: _Loader, node: yaml.Node) -> Any:
+    tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+    raise ConfigError(
+        f"{loader.source}, line {line_of(node)}: unknown tag `{tag}`. The only tag known here is "
+        f"`!function module.function`; put a text that starts with '!' in quotes.",
+        path=loader.source,
+        line=line_of(node),
+    )
+
+
+def _guarded(construct: Callable[[Any, Any], Any]) -> Callable[[_Loader, yaml.Node], Any]:
+    """A constructor whose plain Python errors (``2020-13-45``) say where and what to do."""
+
+    def guarded(loader: _Loader, node: yaml.Node) -> Any:
+        try:
+            return construct(loader, node)
+        except (ValueError, KeyError, OverflowError) as error:
+            raise ConfigError(
+                f"{loader.source}, line {line_of(node)}: `{str(node.value)[:60]}` looks like a "
+                f"{node.tag.rpartition(':')[2]} but is not one ({error}). Put it in quotes if it is "
+                f"text.",
+                path=loader.source,
+                line=line_of(node),
+            ) from None
+
+    return guarded
+
+
+_Loader.add_constructor("!function", _construct_function)
+_Loader.add_constructor(None, _construct_unknown)
+for _name in ("int", "float", "bool", "timestamp"):
+    _construct_plain = getattr(yaml.SafeLoader, f"construct_yaml_{_name}")
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_name}", _guarded(_construct_plain))
+
+
+def read_text(path: str) -> str:
+    """The file's text; one that is missing, unreadable or not UTF-8 is an error."""
+    try:
+        data = Path(path).read_bytes()
+    except FileNotFoundError:
+        raise ConfigError(f"There is no file {path}.{nearest_file(path)}", path=path) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ConfigError(
+            f"{path} cannot be read: {reason}. A readable YAML file is needed here.", path=path
+        ) from None
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ConfigError(
+            f"{path}, line {line}: byte 0x{data[error.start]:02x} is not valid UTF-8. "
+            f"Save the file as UTF-8.",
+            path=path,
+            line=line,
+        ) from None
+
+
+def _new_loader(text: str, source: str) -> _Loader:
+    try:
+        loader = _Loader(text)
+    except yaml.reader.ReaderError as error:
+        raise unreadable_character(error, text, source) from None
+    except UnicodeEncodeError:
+        raise ConfigError(
+            f"{source} holds a lone surrogate, which is not a character. YAML cannot hold it: take "
+            f"it out.",
+            path=source,
+        ) from None
+    loader.source = source
+    return loader
+
+
+def _compose(loader: _Loader, text: str, source: str) -> yaml.Node | None:
+    try:
+        node: yaml.Node | None = loader.get_single_node()
+        return node
+    except yaml.reader.ReaderError as error:
+        raise unreadable_character(error, text, source) from None
+    except yaml.MarkedYAMLError as error:
+        raise syntax_error(error, text, source) from None
+    except RecursionError:
+        raise too_deep(source) from None
+
+
+def _construct(loader: _Loader, node: yaml.MappingNode, text: str, source: str) -> dict[str, Any]:
+    try:
+        result: dict[Any, Any] = loader.construct_document(node)
+    except yaml.MarkedYAMLError as error:
+        raise syntax_error(error, text, source) from None
+    except RecursionError:
+        raise too_deep(source) from None
+    if not isinstance(result, dict):  # a top-level `!!set` or the like
+        raise ConfigError(f"{source} holds a {type(result).__name__}, not a mapping.", path=source)
+    for key in result:
+        if not isinstance(key, str):
+            raise ConfigError(
+                f"{source}: the key {key!r} is a {type(key).__name__}, not a text. Put it in "
+                f"quotes: YAML reads words such as on, off, yes and no as true or false.",
+                path=source,
+            )
+    return result
+
+
+def check_depth(text: str, source: str) -> None:
+    """Refuse very deep nesting before it is composed; ordinary files cost one scan."""
+    indents = re.findall(r"(?m)^[ ?:-]+", text)
+    deepest_block = max(map(len, indents), default=0)
+    if max(deepest_block, text.count("[") + text.count("{")) <= MAX_DEPTH:
+        return
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=SafeLoader):
+            if isinstance(event, yaml.CollectionStartEvent):
+                depth += 1
+            elif isinstance(event, yaml.CollectionEndEvent):
+                depth -= 1
+            if depth > MAX_DEPTH:
+                raise too_deep(source)
+    except (yaml.YAMLError, UnicodeEncodeError):
+        return  # composing it says where and why
+
+
+# Where a key is, for errors
+
+
 def key_line(path: PathLike, key_path: Sequence[str | int]) -> int | None:
     """The 1-based line of a key in this file, such as ``("formats", "mcqa", "instrution")``.
 
     A number in ``key_path`` counts list items. None if the key is not there or the file cannot be
     read. Parses the file again, so it is for error messages.
     """
-    node = _find_key(composed(os.fspath(path)), key_path)
+    node = find_key(composed(os.fspath(path)), key_path)
     return None if node is None else line_of(node)
 
 
@@ -171,10 +396,10 @@ def _locate(path: str, key_path: tuple[str | int, ...], seen: set[str]) -> tuple
     seen.add(identity)
     if not key_path or root is None:
         return None
-    if _find_pair(root, str(key_path[0]), set()) is not None:
-        node = _find_key(root, key_path)  # a local key hides the included one altogether
+    if find_pair(root, str(key_path[0])) is not None:
+        node = find_key(root, key_path)  # a local key hides the included one altogether
         return None if node is None else (path, line_of(node))
-    for entry in reversed(_include_values(root)):
+    for entry in reversed(include_values(root)):
         target = os.path.normpath(os.path.join(os.path.dirname(path), entry))
         location = _locate(target, key_path, seen)
         if location is not None:
@@ -182,48 +407,15 @@ def _locate(path: str, key_path: tuple[str | int, ...], seen: set[str]) -> tuple
     return None
 
 
-def _include_values(root: yaml.Node) -> list[str]:
-    pair = _find_pair(root, "include", set())
-    if pair is None:
-        return []
-    value = pair[1]
-    nodes = value.value if isinstance(value, yaml.SequenceNode) else [value]
-    return [node.value for node in nodes if isinstance(node, yaml.ScalarNode)]
-
-
-def _find_key(node: yaml.Node | None, key_path: Sequence[str | int]) -> yaml.Node | None:
-    key_node = node
-    for step in key_path:
-        if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
-            if not -len(node.value) <= step < len(node.value):
-                return None
-            key_node = node = node.value[step]
-            continue
-        pair = _find_pair(node, str(step), set())
-        if pair is None:
-            return None
-        key_node, node = pair
-    return key_node if key_path else None
-
-
-def _find_pair(
-    node: yaml.Node | None, key: str, seen: set[int]
-) -> tuple[yaml.Node, yaml.Node] | None:
-    """The key and value nodes of ``key``: the mapping's own, else from its ``<<``."""
-    if not isinstance(node, yaml.MappingNode) or id(node) in seen:
+def composed(path: str) -> yaml.Node | None:
+    """The file's nodes, which know their lines; None where it cannot be read."""
+    try:
+        text = read_text(path)
+        check_depth(text, path)
+        loader = _new_loader(text, path)
+        try:
+            return _compose(loader, text, path)
+        finally:
+            loader.dispose()
+    except LmEvalError:
         return None
-    seen.add(id(node))
-    merged: list[yaml.Node] = []
-    for key_node, value_node in node.value:
-        if key_node.tag.endswith(":merge"):
-            is_list = isinstance(value_node, yaml.SequenceNode)
-            merged += value_node.value if is_list else [value_node]
-        elif isinstance(key_node, yaml.ScalarNode) and key_node.value == key:
-            return key_node, value_node
-    pairs = (_find_pair(source, key, seen) for source in merged)
-    return next((pair for pair in pairs if pair is not None), None)
-
-
-def file_identity(path: str) -> str:
-    """The same text for every way to write the path of one file."""
-    return path if "\0" in path else os.path.realpath(path)

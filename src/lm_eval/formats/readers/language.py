@@ -13,7 +13,7 @@ from pathlib import Path
 
 import yaml
 
-from lm_eval.config.yaml_loader import SafeLoader
+from lm_eval.config.yaml import SafeLoader
 from lm_eval.formats.readers.wording import Wording
 
 _LANGUAGES = {

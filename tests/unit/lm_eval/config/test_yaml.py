@@ -17,14 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lm_eval.config.functions import FunctionRef
-from lm_eval.config.yaml import (
-    excerpt,
-    key_line,
-    load_yaml,
-    locate_key,
-    parse_yaml,
-    read_yaml_file,
-)
+from lm_eval.config.yaml import key_line, load_yaml, locate_key, parse_yaml, read_yaml_file
+from lm_eval.config.yaml_errors import excerpt
 from lm_eval.errors import (
     CodeNotRunError,
     ConfigError,
