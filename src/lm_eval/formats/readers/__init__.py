@@ -4,7 +4,7 @@ A format names its readers in ``scorer``; ``bind_reader`` compiles that spec and
 it to a reply. Readers never guess: what cannot be read says why.
 
 Read in this order: reading, text, wording, language, options, sentences, claims, marks, evidence,
-choice, free_text, number, reply.
+choice, phrase, free_text, number, reply.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from lm_eval.formats.readers.choice import (
     marked_label,
     ranking,
 )
-from lm_eval.formats.readers.free_text.phrase import after_last
-from lm_eval.formats.readers.free_text.shapes import (
+from lm_eval.formats.readers.free_text import (
     as_choice,
     boxed,
     json_field,
@@ -27,6 +26,7 @@ from lm_eval.formats.readers.free_text.shapes import (
     short_answer,
 )
 from lm_eval.formats.readers.number import number
+from lm_eval.formats.readers.phrase import after_last
 from lm_eval.formats.readers.reading import (
     NO_ANSWER,
     BoundReader,

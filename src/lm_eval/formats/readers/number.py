@@ -7,8 +7,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Literal
 
-from lm_eval.formats.readers.free_text.phrase import announced, displayed, set_apart
 from lm_eval.formats.readers.language import Vocabulary, vocabulary_of
+from lm_eval.formats.readers.phrase import announced, displayed, set_apart
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import fold, lowered
 

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Literal, NamedTuple
 
-from lm_eval.formats.readers.free_text.shapes import as_choice
+from lm_eval.formats.readers.free_text import as_choice
 from lm_eval.formats.readers.reading import NO_ANSWER, BoundReader, Reading, Reason, first_settled
 from lm_eval.formats.readers.sentences import Sentences
 from lm_eval.formats.readers.text import blanked, fold, lowered

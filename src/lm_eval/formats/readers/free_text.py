@@ -11,9 +11,9 @@ from typing import Any, Literal
 
 from lm_eval.config.budget import bounded_match
 from lm_eval.errors import ConfigError
-from lm_eval.formats.readers.free_text.phrase import CHAT_END, LINE, after_last, unwrapped
 from lm_eval.formats.readers.marks import piece
 from lm_eval.formats.readers.options import options_of
+from lm_eval.formats.readers.phrase import CHAT_END, LINE, after_last, unwrapped
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import fold, lowered, phrase_pattern
 
