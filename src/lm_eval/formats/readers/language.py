@@ -75,18 +75,35 @@ EMOJI = (
 )
 
 
+def _wording(*kinds: str) -> cached_property[Wording]:
+    """A vocabulary's words of these kinds, to be searched for; made when they are first needed."""
+    return cached_property(lambda words: Wording(words.one_of(*kinds), words.items(*kinds)))
+
+
 class Vocabulary:
     """The patterns of the words of some scripts, for text in lower case."""
+
+    pick = _wording("pick")
+    choose = _wording("choose")
+    it_is = _wording("it_is")
+    supposed = _wording("supposed")
+    condition = _wording("if")
+    would = _wording("would")
+    doubt = _wording("supposed", "if", "would", "not", "wrong")
+    """Whatever can keep a claim from being one."""
+    contrast = _wording("contrast")
+    but_word = _wording("but")
+    also = _wording("also")
+    verdict_word = _wording("correct", "also", "so_is")
+    hard = _wording("taken_back")
+    second_thought = _wording("taken_back", "rather")
+    refusal = _wording("refusal")
 
     def __init__(self, scripts: tuple[str, ...]) -> None:
         self.scripts = scripts
 
     def items(self, *kinds: str) -> list[str]:
         return [item for kind in kinds for script in self.scripts for item in _items(kind, script)]
-
-    def wording(self, *kinds: str) -> Wording:
-        """A word of these kinds, to be searched for."""
-        return Wording(self.one_of(*kinds), self.items(*kinds))
 
     def one_of(self, *kinds: str, besides: str = "") -> str:
         """The source of a pattern for one word of these kinds, whole where words have edges.
@@ -148,21 +165,9 @@ class Vocabulary:
         return rf"|{names}(?:\s{{0,3}}{particles}){{0,3}}"
 
     @cached_property
-    def pick(self) -> Wording:
-        return self.wording("pick")
-
-    @cached_property
-    def choose(self) -> Wording:
-        return self.wording("choose")
-
-    @cached_property
     def subject(self) -> re.Pattern[str]:
         """Who picks, right before the verb."""
         return re.compile(rf"{self.one_of('subject')}\s+\Z")
-
-    @cached_property
-    def it_is(self) -> Wording:
-        return self.wording("it_is")
 
     @cached_property
     def field_name(self) -> re.Pattern[str]:
@@ -178,15 +183,8 @@ class Vocabulary:
     def label_before(self) -> re.Pattern[str]:
         """What a label follows that is meant as one: a mark, or a word that leads to it."""
         kinds = (
-            "before",
-            "adverb",
-            "copula",
-            "it_is",
-            "pick",
-            "option",
-            "answer",
-            "outcome",
-            "would",
+            *("before", "adverb", "copula", "it_is", "pick"),
+            *("option", "answer", "outcome", "would"),
         )
         return re.compile(
             rf"(?:\A|[,:;.!?(–—→=>*\n\"'-]|[^\x00-\u058f]|{self.one_of(*kinds)})[\s*_(\[\"'`]{{0,6}}\Z"
@@ -199,28 +197,11 @@ class Vocabulary:
     # ------------------------------------------------------------------------------- judging
 
     @cached_property
-    def doubt(self) -> Wording:
-        """Whatever can keep a claim from being one."""
-        return self.wording("supposed", "if", "would", "not", "wrong")
-
-    @cached_property
-    def supposed(self) -> Wording:
-        return self.wording("supposed")
-
-    @cached_property
-    def condition(self) -> Wording:
-        return self.wording("if")
-
-    @cached_property
     def condition_before(self) -> re.Pattern[str]:
         """A condition right before the name of an answer: "if the final answer"."""
         return re.compile(
             rf"{self.one_of('if')}\s*(?:(?:{self.one_of('adverb')}|final[ea]?)\s+){{0,3}}\Z"
         )
-
-    @cached_property
-    def would(self) -> Wording:
-        return self.wording("would")
 
     @cached_property
     def denial(self) -> Wording:
@@ -242,23 +223,15 @@ class Vocabulary:
 
     @cached_property
     def none(self) -> re.Pattern[str]:
-        return re.compile(rf"{self.one_of('none')}")
+        return re.compile(self.one_of("none"))
 
     @cached_property
     def but(self) -> re.Pattern[str]:
         return re.compile(rf"[\s,;.–—-]{{0,4}}{self.one_of('but')}\s{{0,3}}")
 
     @cached_property
-    def but_word(self) -> Wording:
-        return self.wording("but")
-
-    @cached_property
     def but_behind(self) -> re.Pattern[str]:
         return re.compile(rf"\s{{0,3}}{self.one_of('but_behind')}[\s,]{{0,3}}")
-
-    @cached_property
-    def contrast(self) -> Wording:
-        return self.wording("contrast")
 
     @cached_property
     def verdict(self) -> re.Pattern[str]:
@@ -277,10 +250,6 @@ class Vocabulary:
             r"(?!\s+(?:that|about|only\s+(?:if|when)|if|when|in\s+(?:saying|that))\b)"
             r"(?(stop)(?=[*_ \t]{0,3}(?:[.,;:!–—(\n]|\Z)))"
         )
-
-    @cached_property
-    def also(self) -> Wording:
-        return self.wording("also")
 
     @cached_property
     def too(self) -> re.Pattern[str]:
@@ -324,10 +293,6 @@ class Vocabulary:
         )
 
     @cached_property
-    def verdict_word(self) -> Wording:
-        return self.wording("correct", "also", "so_is")
-
-    @cached_property
     def joint(self) -> re.Pattern[str]:
         """What comes between two labels; ``strong`` where it can only join."""
         strong = rf"[ \t]*(?:[/&+|]|,?\s*{self.one_of('and_or')})\s*(?:{self.one_of('adverb')}\s+)?"
@@ -357,24 +322,12 @@ class Vocabulary:
         )
 
     @cached_property
-    def hard(self) -> Wording:
-        return self.wording("taken_back")
-
-    @cached_property
-    def second_thought(self) -> Wording:
-        return self.wording("taken_back", "rather")
-
-    @cached_property
     def bridge(self) -> re.Pattern[str]:
         """What may come between a retraction and the answer that replaces it."""
         words = self.one_of("taken_back", "rather", "it_is", "copula", "adverb", "answer", "would")
         return re.compile(
             rf"(?:[\s,.:;!…–—*_-]|{words}|should\s+be\b|make\s+(?:it|that)\b){{0,24}}"
         )
-
-    @cached_property
-    def refusal(self) -> Wording:
-        return self.wording("refusal")
 
     @cached_property
     def ordinal(self) -> re.Pattern[str]:
