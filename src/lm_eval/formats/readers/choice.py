@@ -211,9 +211,9 @@ def ranking(
         return NO_ANSWER
     cores = tuple(options.places)
     for candidates in (_numbered(folded, cores, start), _runs(folded, cores, start)):
-        orders = [order for order in candidates if _is_permutation(order, options)]
-        if orders:
-            return _reading(orders[-1], options)
+        readings = [reading for order in candidates if (reading := _of_all(order, options))]
+        if readings:
+            return readings[-1]
     return NO_ANSWER
 
 
@@ -240,22 +240,12 @@ def _numbered(text: str, cores: tuple[str, ...], start: int) -> Iterable[Order]:
             yield order
 
 
-def _is_permutation(order: Order, options: AnswerOptions) -> bool:
-    places = {
-        options.any_case.get(_key(match), options.places.get(match["label"])) for match in order
-    }
-    return len(order) == len(options.places) and places == set(options.places.values())
-
-
-def _reading(order: Order, options: AnswerOptions) -> Reading:
-    places = [
-        options.places.get(match["label"], options.any_case.get(_key(match))) for match in order
-    ]
+def _of_all(order: Order, options: AnswerOptions) -> Reading | None:
+    """The order as a reading; None where it misses a label or has one twice."""
+    places = [options.place_of(match["label"]) for match in order]
+    if len(order) != len(options.places) or set(places) != set(options.places.values()):
+        return None
     return Reading(places, "ranking", (order[0].start("label"), order[-1].end("label")))
-
-
-def _key(match: re.Match[str]) -> str:
-    return " ".join(match["label"].casefold().split())
 
 
 def _one_of(cores: tuple[str, ...]) -> str:
