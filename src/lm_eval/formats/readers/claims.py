@@ -87,7 +87,7 @@ class Claims(Sentences):
 
     def _named_at(self, pos: int, *, is_start: bool) -> Reading:
         label = self.options.label_at(self.text, self.low, pos)
-        if label is not None and is_blank(self.text[label.end :][:40]):
+        if label is not None and is_blank(self.text[label.end : label.end + 40]):
             return self.judged(label, is_start=is_start)
         text = self._text_at(pos)
         if text is not None and (label is None or _covers(text, label)):
@@ -147,7 +147,7 @@ class Claims(Sentences):
         if self.is_price(label):
             return NO_ANSWER
         answer = Reading(label.place, span=label.span)
-        if is_blank(self.text[label.end : label.end + 40]) and is_blank(self.text[label.end :]):
+        if self.is_last(label):
             return answer
         own = self.texts_at(label.end).get(label.place)
         if (own is None and self._other_follows(label)) or self._other_text_follows(label, own):
@@ -393,22 +393,9 @@ class Claims(Sentences):
 
     def _is_explicit(self, mention: Mention) -> bool:
         start, end = mention.span
-        is_argument = (
-            self.text[start - 1 : start] == "(" and self.text[start - 2 : start - 1].isalnum()
-        )
-        if (
-            not is_argument
-            and self._is_wrapped(mention)
-            and self.text[start - 1 : start]
-            in (
-                "(",
-                "[",
-                "*",
-                "_",
-                "<",
-                '"',
-            )
-        ):
+        mark = self.text[start - 1 : start]
+        is_argument = mark == "(" and self.text[start - 2 : start - 1].isalnum()
+        if mark and mark in '([*_<"' and not is_argument and self._is_wrapped(mention):
             return True
         if not self.options.is_exact(self.text[start:end]):
             return False

@@ -86,10 +86,9 @@ class Evidence:
             for match in claims.all_of(wording):
                 cues[match.end()] = (*match.span(), "cue", None)
         for match in claims.all_of(words.choose):
-            if words.subject.search(low, max(0, match.start() - 40), match.start()) or self._opens(
-                match.start()
-            ):
-                cues[match.end()] = (*match.span(), "cue", None)
+            start, end = match.span()
+            if words.subject.search(low, max(0, start - 40), start) or self._opens(start):
+                cues[end] = (start, end, "cue", None)
         for match in claims.all_of(words.but_word)[-_CUES_READ:]:
             replaced = self._not_but(match.start())
             if replaced is not None and replaced.span is not None:
@@ -101,9 +100,7 @@ class Evidence:
             cues[end] = (start, end, "marked", AMBIGUOUS if several else None)
         last_end, last_value = -9, None
         for span, reading in boxes(claims.text, self.options):
-            is_joined = (
-                not _BESIDE.sub("", claims.text[last_end : span[0]]) if last_end >= 0 else False
-            )
+            is_joined = last_end >= 0 and not _BESIDE.sub("", claims.text[last_end : span[0]])
             is_second = is_joined and reading.value != last_value
             cues[span[1]] = (*span, "marked", AMBIGUOUS if is_second else reading)
             last_end, last_value = span[1], reading.value
@@ -210,10 +207,8 @@ class Evidence:
             if verdict is None:
                 continue
             said = verdict
-            if verdict and claims.standing(mention.span[0], mention.end) in (
-                "supposed",
-                "conditional",
-            ):
+            standing = claims.standing(mention.span[0], mention.end) if verdict else "firm"
+            if standing in ("supposed", "conditional"):
                 continue
             called, other = (rights, wrongs) if verdict else (wrongs, rights)
             for named in group:
@@ -351,11 +346,11 @@ def at_start(claims: Claims, start: int = 0) -> Reading:
     """The label with which a reply starts."""
     text = claims.text
     label = claims.options.label_at(text, claims.low, start)
-    reading = claims.judged(label, is_start=True, is_bare=True) if label else NO_ANSWER
-    is_asked = (
-        label is not None and text[label.end : label.end + 1] == "?" and reading.span == label.span
-    )
-    return NO_ANSWER if is_asked and label and not is_blank(text[label.end + 1 :]) else reading
+    if label is None:
+        return NO_ANSWER
+    reading = claims.judged(label, is_start=True, is_bare=True)
+    is_asked = text[label.end : label.end + 1] == "?" and reading.span == label.span
+    return NO_ANSWER if is_asked and not is_blank(text[label.end + 1 :]) else reading
 
 
 # ------------------------------------------------------------------------------------ mentions

@@ -41,11 +41,7 @@ def whole(claims: Claims) -> Reading:
     label = options.label_here(text, opened(text, 0))
     if label is None and len(text) <= _LONGEST_LEAD and _may_end_with_label(claims):
         label = options.label_at(text, claims.low, 0)
-    if (
-        label is not None
-        and is_blank(text[label.end : label.end + 40])
-        and is_blank(text[label.end :])
-    ):
+    if label is not None and claims.is_last(label):
         return NO_ANSWER if claims.is_price(label) else Reading(label.place, span=label.span)
     if len(text) > options.window or not claims.may_name_texts:
         return NO_ANSWER

@@ -84,10 +84,7 @@ class AnswerOptions:
     @cached_property
     def by_first_word(self) -> dict[str, list[int]]:
         """First word of a choice → the choices that begin with it."""
-        places: dict[str, list[int]] = {}
-        for i, choice in enumerate(self.choices):
-            places.setdefault(first_word(choice), []).append(i)
-        return places
+        return _positions(map(first_word, self.choices))
 
     @cached_property
     def text_keys(self) -> frozenset[str] | None:
@@ -100,10 +97,7 @@ class AnswerOptions:
     @cached_property
     def by_text(self) -> dict[str, list[int]]:
         """Stripped text of a choice → the choices that read so."""
-        places: dict[str, list[int]] = {}
-        for i, choice in enumerate(self.choices):
-            places.setdefault(choice.strip(), []).append(i)
-        return places
+        return _positions(map(str.strip, self.choices))
 
     @cached_property
     def last_letters(self) -> frozenset[str]:
@@ -244,6 +238,14 @@ class AnswerOptions:
         return tuple(
             first[:1] if first.isdigit() else first for first in self.by_first_word if first
         )
+
+
+def _positions(names: Iterable[str]) -> dict[str, list[int]]:
+    """Name → where it occurs in ``names``."""
+    positions: dict[str, list[int]] = {}
+    for i, name in enumerate(names):
+        positions.setdefault(name, []).append(i)
+    return positions
 
 
 def opened(text: str, pos: int) -> int:

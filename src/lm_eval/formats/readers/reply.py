@@ -125,24 +125,19 @@ def fitted(
     Where a choice is asked for, a text becomes the choice it names, or unreadable; where a text is asked
     for, the index of a choice becomes that choice's text.
     """
-    if not reading.is_answer:
-        return reading
     value = reading.value
+    if not reading.is_answer or (answers == "choice" and isinstance(value, int)):
+        return reading
+    is_list = isinstance(value, list | tuple)
     if answers == "choice":
-        return reading if isinstance(value, int) else _as_choice(reading, labels, choices)
+        return NO_ANSWER if is_list else as_choice(reading, labels, choices)
     if answers == "order":
-        return reading if isinstance(value, list | tuple) else NO_ANSWER
+        return reading if is_list else NO_ANSWER
     if isinstance(value, int):
         return Reading((choices or labels)[value], reading.rule, reading.span)
-    if isinstance(value, list | tuple) and choices and all(isinstance(v, int) for v in value):
+    if is_list and choices and all(isinstance(v, int) for v in value):
         return Reading(", ".join(choices[v] for v in value), reading.rule, reading.span)
     return reading
-
-
-def _as_choice(reading: Reading, labels: Sequence[str], choices: Sequence[str]) -> Reading:
-    if isinstance(reading.value, list | tuple):
-        return NO_ANSWER
-    return as_choice(reading, labels, choices)
 
 
 # What is not the answer
@@ -178,9 +173,8 @@ _BARE_CHANNELS = re.compile(r"\A\s{0,100}analysis(?=[A-Z\s])")
 _BARE_FINAL = "assistantfinal"
 
 
-_MAY_THINK = re.compile(
-    r"[<\[◁⟨＜［&]"
-)  # without one of these, there is neither a block nor a mark
+# Without one of these, there is neither a block nor a mark.
+_MAY_THINK = re.compile(r"[<\[◁⟨＜［&]")
 
 
 class Thinking(NamedTuple):
@@ -203,7 +197,7 @@ class Masked(NamedTuple):
 
 def mask_thinking(text: str) -> Masked:
     """``text`` with everything blank that ``find_thinking`` finds."""
-    if not (_MAY_THINK.search(text) or "assistantfinal" in text):
+    if not (_MAY_THINK.search(text) or _BARE_FINAL in text):
         return Masked(text, is_unclosed=False)
     spans, open_at = find_thinking(text)
     return Masked(blanked(text, spans) if spans else text, is_unclosed=open_at is not None)

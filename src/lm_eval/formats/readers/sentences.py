@@ -49,6 +49,11 @@ class Sentences:
         stop = _STOP.search(self.low, pos, pos + REACH)
         return stop.start() if stop else min(len(self.low), pos + REACH)
 
+    def is_last(self, mention: Mention) -> bool:
+        """True if nothing but closing punctuation follows."""
+        end = mention.end  # a short look first: most text goes on
+        return is_blank(self.text[end : end + 40]) and is_blank(self.text[end:])
+
     def is_denied(self, start: int, end: int) -> bool:
         """True if a word between two positions denies; "no doubt" does not."""
         if self.search(self.words.denial, start, end) is None:

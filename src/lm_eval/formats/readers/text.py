@@ -357,7 +357,7 @@ class PlainWords:
         """The span of ``key`` in the text, if the text begins with it."""
         if not key or not self.line.startswith(f" {key} "):
             return None
-        return self._span(0, len(key) + 1)
+        return self.span_of((0, len(key) + 1))
 
     def find_all(self, key: str) -> Iterator[tuple[int, int]]:
         """Spans of ``key`` in ``line``, as whole words."""
@@ -367,14 +367,11 @@ class PlainWords:
         while (at := self.line.find(needle, at + 1)) >= 0:
             yield at, at + len(needle) - 1
 
-    def _span(self, start: int, end: int) -> tuple[int, int]:
-        first = bisect_right(self.starts, start + 1) - 1
-        last = bisect_right(self.starts, end - 1) - 1
-        return self.spans[first][0], self.spans[last][1]
-
     def span_of(self, in_line: tuple[int, int]) -> tuple[int, int]:
         """The span in the text of a span in ``line``."""
-        return self._span(*in_line)
+        first = bisect_right(self.starts, in_line[0] + 1) - 1
+        last = bisect_right(self.starts, in_line[1] - 1) - 1
+        return self.spans[first][0], self.spans[last][1]
 
 
 @lru_cache(maxsize=4)  # as in ``fold``

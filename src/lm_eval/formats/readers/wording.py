@@ -47,13 +47,8 @@ class Wording:
 
     def all_in(self, low: str, keys: frozenset[str], start: int = 0) -> list[re.Match[str]]:
         """The matches from ``start`` on, in order of their ends; of very many the last ones."""
-        joined = self.joined_ascii if low.isascii() else self.joined
-        stems = [stem for stem in joined if stem in low] if joined else []
-        if self.keys.isdisjoint(keys):
-            if not stems:
-                return []
-        else:
-            stems += (stem for key in self.keys & keys for stem in self.by_key[key])
+        stems = [stem for stem in self._joined(low) if stem in low]
+        stems += (stem for key in self.keys & keys for stem in self.by_key[key])
         matches = []
         for stem in stems:
             tries = _MOST_TRIED
