@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.addresses.finder import attributes_of, install
 
 if TYPE_CHECKING:
-    from lm_eval.lab.stored.rows import load_results, load_samples
+    from lm_eval.lab.stored.scores import load_results, load_samples
     from lm_eval.simple import evaluate, simple_evaluate
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "evaluate", "load_results", "load_samples", "simple_evaluate"]
 
 _LATE = {
-    "load_results": "lm_eval.lab.stored.rows",
-    "load_samples": "lm_eval.lab.stored.rows",
+    "load_results": "lm_eval.lab.stored.scores",
+    "load_samples": "lm_eval.lab.stored.scores",
 }
 """Functions whose modules are imported when they are first asked for: `import lm_eval` stays cheap."""
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from datetime import date, time
 from enum import Enum
 from json.encoder import encode_basestring
+from operator import attrgetter
 from os import PathLike
 from typing import Any, ClassVar
 
@@ -195,7 +196,8 @@ def _harness_default(value: Any) -> Any:
 
 
 Keys = tuple[str | tuple[str, str], ...]
-"""Attributes in the order in which they are written; ``(key, attribute)`` where the two differ."""
+"""Attributes in the order in which they are written; ``(key, attribute)`` if the two differ. A
+dotted attribute is one of a value: ``("n", "estimate.n")``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +213,7 @@ class AsDict:
         """Ready for JSON."""
         keys = self.KEYS or (*(each.name for each in fields(self)), *self.ALSO)
         pairs = ((key, key) if isinstance(key, str) else key for key in keys)
-        return {key: plain(getattr(self, attribute)) for key, attribute in pairs}
+        return {key: plain(attrgetter(attribute)(self)) for key, attribute in pairs}
 
 
 def plain(value: Any) -> Any:
