@@ -71,7 +71,7 @@ class ItemColumns:
             "read": None if self.read is None else [_short(share) for share in self.read],
             "cluster": self.clusters,
             "missing": self.missing,
-            **_coded_parts(self.parts),
+            **({"parts": {n: _coded(c) for n, c in self.parts.items()}} if self.parts else {}),
         }
 
     @classmethod
@@ -102,11 +102,6 @@ class ItemColumns:
         if any(column is not None and len(column) != len(doc_ids) for column in columns):
             raise ValueError("columns of different lengths")
         return items
-
-
-def _coded_parts(parts: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """What an items file says of parts; nothing where there are none."""
-    return {"parts": {name: _coded(column) for name, column in parts.items()}} if parts else {}
 
 
 def _coded(column: Sequence[str]) -> dict[str, Any]:
@@ -146,7 +141,7 @@ class RunItems:
 
     def to_dict(self) -> dict[str, Any]:
         """What the items file holds."""
-        return {"items": [self._tables[key].to_dict() for key in sorted(self._tables)]}
+        return {"items": [self._tables[key].columns().to_dict() for key in sorted(self._tables)]}
 
 
 def columns_of_samples(name: str, samples: Iterable[Mapping[str, Any]]) -> list[ItemColumns]:
@@ -198,26 +193,6 @@ class _GrowingColumns:
         for name, part in (sample.get("parts") or {}).items():
             self._parts.setdefault(name, [""] * row).append(str(part))
 
-    def to_dict(self) -> dict[str, Any]:
-        """As ``ItemColumns.to_dict``, without a list of objects for what is one text there."""
-        order = self._ordered()
-        shots = set(self._shots)
-        return {
-            "name": self._name,
-            "filter": self._filter,
-            "doc_id": _taken(self._doc_ids, order),
-            "doc": self._digits(order),
-            "shots": shots.pop() if len(shots) == 1 else _taken(self._shots, order),
-            "metrics": {
-                name: [_short(_finite(column[at])) for at in order]
-                for name, column in self._metrics.items()
-            },
-            "read": None if self._read is None else [_short(self._read[at]) for at in order],
-            "cluster": None if self._clusters is None else _taken(self._clusters, order),
-            "missing": self._missing,
-            **_coded_parts(self._ordered_parts(order)),
-        }
-
     def _digits(self, order: Sequence[int]) -> str:
         """The digits of all docs' hashes, one after the other."""
         in_order = isinstance(order, range)
@@ -225,9 +200,6 @@ class _GrowingColumns:
         if sys.byteorder == "little":
             docs.byteswap()
         return docs.tobytes().hex()
-
-    def _ordered_parts(self, order: Sequence[int]) -> dict[str, list[str]]:
-        return {name: _taken(column, order) for name, column in self._parts.items()}
 
     def _ordered(self) -> Sequence[int]:
         """The rows in the order of their docs; every metric has a value for each."""
@@ -250,7 +222,7 @@ class _GrowingColumns:
             metrics={name: _ordered(column, order) for name, column in self._metrics.items()},
             read=None if self._read is None else _taken(self._read, order),
             clusters=None if self._clusters is None else _taken(self._clusters, order),
-            parts=self._ordered_parts(order),
+            parts={name: _taken(column, order) for name, column in self._parts.items()},
             missing=self._missing,
         )
         if other is not None and is_same:
