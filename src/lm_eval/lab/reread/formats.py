@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 from lm_eval.errors import ComparisonError, LmEvalError
@@ -57,32 +56,36 @@ class ReplyRead:
     reading: Reading
 
 
-class UnderFormat:
+@dataclass
+class StoredReplies:
+    """The replies of one result, and the reader that reads them again."""
+
+    run: StoredRun
+    name: str
+    reader: BoundReader
+    include_path: Sequence[str] | None
+
+
+@dataclass
+class UnderFormat(StoredReplies):
     """The replies of a task under a format, to the choices in the order of the data."""
 
-    def __init__(
-        self,
-        run: StoredRun,
-        name: str,
-        reader: BoundReader,
-        include_path: Sequence[str] | None,
-    ) -> None:
-        self._run, self._name, self._reader = run, name, reader
-        self._include_path = include_path
-        fingerprint = str(run.results.get("fingerprints", {}).get(name, {}).get("format", ""))
-        self._is_prefilled = not fingerprint.endswith("-without-gen_prefix")
+    def __post_init__(self) -> None:
+        fingerprints = self.run.results.get("fingerprints", {}).get(self.name, {})
+        format_print = str(fingerprints.get("format", ""))
+        self._is_prefilled = not format_print.endswith("-without-gen_prefix")
         self._task: ConfigurableTask | None = None
-        self._metric = _item_metric(run, name)
+        self._metric = _item_metric(self.run, self.name)
 
     def rereading(self) -> Rereading:
-        facts = self._run.results["formats"][self._name]
+        facts = self.run.results["formats"][self.name]
         rereading = Rereading(self._metric.name, (), before=stored_reader(facts))
         rereading.items = self._items(rereading.notes)
         return rereading
 
     def _items(self, notes: list[str]) -> Iterator[ReadAgain]:
         most, has_labels, num_read = 1, False, 0
-        for sample in answered_samples(self._run, self._name, None):
+        for sample in answered_samples(self.run, self.name, None):
             replies, asked = self._known(sample)
             most = max(most, len(replies))
             has_labels = has_labels or bool(asked.labels)
@@ -115,7 +118,7 @@ class UnderFormat:
         shown = asked.choices[: len(asked.labels)] if asked.labels else asked.choices
         reading = read(
             reply.text,
-            (self._reader,),
+            (self.reader,),
             labels=asked.labels,
             choices=shown,
             prefix=asked.prefix if self._is_prefilled else None,
@@ -134,7 +137,7 @@ class UnderFormat:
     ) -> ReadAgain:
         """One reply; ``part`` says which of several, ``stored`` is its score where that is known."""
         doc_id, cluster = int(sample["doc_id"]), sample.get("cluster")
-        if stored is not None and not (isinstance(stored, int | float) and isfinite(stored)):
+        if stored is not None and not (isinstance(stored, int | float) and math.isfinite(stored)):
             raise damaged_sample(sample, f"has no number as its `{self._metric.name}`")
         return ReadAgain(
             f"doc {doc_id}, {part}" if part else f"doc {doc_id}",
@@ -182,10 +185,10 @@ class UnderFormat:
     def _from_task(self, sample: Mapping[str, Any]) -> dict[str, Any]:
         """What older samples do not hold, from the task as it is now."""
         if self._task is None:
-            self._task = loaded_task(self._run, self._name, self._include_path)
+            self._task = loaded_task(self.run, self.name, self.include_path)
         task = self._task
         if not isinstance(task.prompts, FormatPrompts) or task.format is None:
-            raise ComparisonError(lacking(self._run, self._name, "it has no such format now"))
+            raise ComparisonError(lacking(self.run, self.name, "it has no such format now"))
         item = task.prompts.item(sample["doc"])
         return {
             "answers": task.format.answers,
@@ -216,15 +219,21 @@ def _item_metric(run: StoredRun, name: str) -> Metric:
 
 def _replies(sample: Mapping[str, Any]) -> list[ReplyRead]:
     """Every reply to a doc: several where the task has repeats."""
-    several = sample.get("readings")
-    if isinstance(several, list) and several:
-        texts = sample["resps"][0]
-        return [
-            ReplyRead(str(text), one.get("finish"), stored_reading(one, sample))
-            for text, one in zip(texts, several, strict=True)
-        ]
+    readings = sample.get("readings")
+    if isinstance(readings, list) and readings:
+        return replies_read(sample["resps"][0], readings, sample)
     reading = stored_reading(sample.get("reading"), sample)
     return [ReplyRead(first_reply(sample) or "", sample.get("finish"), reading)]
+
+
+def replies_read(
+    texts: Sequence[Any], readings: Sequence[Mapping[str, Any]], sample: Mapping[str, Any]
+) -> list[ReplyRead]:
+    """Replies with how each of them was read."""
+    return [
+        ReplyRead(str(text), reading.get("finish"), stored_reading(reading, sample))
+        for text, reading in zip(texts, readings, strict=True)
+    ]
 
 
 def damaged_sample(sample: Mapping[str, Any], what: str) -> ComparisonError:
@@ -235,19 +244,17 @@ def damaged_sample(sample: Mapping[str, Any], what: str) -> ComparisonError:
     )
 
 
-_WORDS = ("rule", "no_answer")
-
-
 def stored_reading(stored: Any, sample: Mapping[str, Any]) -> Reading:
     """How a reply was read, as a sample says it."""
     if not isinstance(stored, Mapping):
         raise damaged_sample(sample, "has no `reading`")
     value, span = stored.get("value"), stored.get("span")
-    value = tuple(value) if isinstance(value, list) else value
-    words: list[Any] = [None if one is None else str(one) for one in map(stored.get, _WORDS)]
+    texts = stored.get("rule"), stored.get("no_answer")
+    words: list[Any] = [None if text is None else str(text) for text in texts]
     if span is not None:
         start, end = span
         span = int(start), int(end)
+    value = tuple(value) if isinstance(value, list) else value
     return Reading(value, words[0], span, words[1])
 
 
@@ -304,19 +311,12 @@ def _is_code(value: Any) -> bool:
     return isinstance(value, str) and value.lstrip().startswith(("def ", "lambda ", "<function "))
 
 
-class Plain:
+@dataclass
+class Plain(StoredReplies):
     """The replies of a task without a format; the reader replaces its filter."""
 
-    def __init__(
-        self,
-        run: StoredRun,
-        name: str,
-        reader: BoundReader,
-        include_path: Sequence[str] | None,
-    ) -> None:
-        self._run, self._name, self._reader = run, name, reader
-        self._include_path = include_path
-        self._metric, self._filter = primary_metric(run.results, name, str(run.path))
+    def __post_init__(self) -> None:
+        self._metric, self._filter = primary_metric(self.run.results, self.name, str(self.run.path))
         self._scorer: HarnessScorer | None = None
 
     def rereading(self) -> Rereading:
@@ -326,7 +326,7 @@ class Plain:
 
     def _items(self, notes: list[str]) -> Iterator[ReadAgain]:
         repeats = 1
-        for sample in answered_samples(self._run, self._name, self._filter):
+        for sample in answered_samples(self.run, self.name, self._filter):
             repeats = max(repeats, *(len(one) for one in sample["resps"] if isinstance(one, list)))
             yield self._item(sample)
         if repeats > 1:
@@ -344,7 +344,7 @@ class Plain:
         labels = labels_for("letters", asked.choices, cuts=False, format_name="")
         reading = read(
             reply,
-            (self._reader,),
+            (self.reader,),
             labels=labels if asked.choices else (),
             choices=asked.choices,
             prefix=asked.turn.gen_prefix,
@@ -385,7 +385,7 @@ class Plain:
 
     def _problem(self, sample: Mapping[str, Any], what: str) -> str:
         return (
-            f"{self._run.path}: doc {sample['doc_id']} of {self._name!r} cannot be read again with what "
+            f"{self.run.path}: doc {sample['doc_id']} of {self.name!r} cannot be read again with what "
             f"the files hold of its task: {what}"
         )
 
@@ -393,16 +393,14 @@ class Plain:
         if isinstance(value, bool | int | float) and math.isfinite(value):
             return float(value)
         raise ComparisonError(
-            f"{self._name}: metric {self._metric!r} has no number for each item, so answers cannot be "
+            f"{self.name}: metric {self._metric!r} has no number for each item, so answers cannot be "
             "scored again one by one."
         )
 
     def _scorer_for(self, doc: Mapping[str, Any]) -> HarnessScorer:
         """What scores this task."""
         if self._scorer is None:
-            task = built_task(self._run, self._name, self._include_path)
-            task.eval_docs = [
-                doc
-            ]  # its fields are all that is asked of the task; no data is loaded
+            task = built_task(self.run, self.name, self.include_path)
+            task.eval_docs = [doc]  # its fields are all that is needed; no data is loaded
             self._scorer = HarnessScorer(task)
         return self._scorer

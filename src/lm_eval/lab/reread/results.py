@@ -23,7 +23,7 @@ from lm_eval.lab.reread.formats import (
     StoredQuestion,
     UnderFormat,
     damaged_sample,
-    stored_reading,
+    replies_read,
 )
 from lm_eval.lab.reread.items import ReadAgain, Rereading, RereadsItself, Verdict, answered_samples
 from lm_eval.lab.stored.run import StoredRun
@@ -289,7 +289,7 @@ class InAllOrders(UnderFormat):
     def _items(self, notes: list[str]) -> Iterator[ReadAgain]:
         debiased: list[tuple[float, float]] = []
         lost = 0
-        for sample in answered_samples(self._run, self._name, None):
+        for sample in answered_samples(self.run, self.name, None):
             asked, orders = self._orders(sample)
             answers = [
                 (order, item, (reply.reading, after))
@@ -365,10 +365,7 @@ def _replies(stored: Mapping[str, Any], sample: Mapping[str, Any]) -> list[Reply
         place = None if picked is None else order.index(picked)
         rule = "as stored" if reason is None else None
         return [ReplyRead(text, None, Reading(place, rule, None, reason)) for text in texts[:1]]
-    return [
-        ReplyRead(text, one.get("finish"), stored_reading(one, sample))
-        for text, one in zip(texts, readings, strict=True)
-    ]
+    return replies_read(texts, readings, sample)
 
 
 def _reordered(asked: StoredQuestion, order: Order) -> StoredQuestion:
