@@ -73,8 +73,13 @@ class Question:
 
     @property
     def level(self) -> float:
-        """Of one comparison: Holm's first step, at which it finds no more than at its later ones."""
+        """The level of one comparison: that of Holm's first and strictest step."""
         return self.alpha / self.comparisons
+
+    @property
+    def aims(self) -> dict[str, float]:
+        """The level and the power, as the functions of ``lm_eval.stats`` take them."""
+        return {"alpha": self.level, "power": self.power}
 
 
 @dataclass(frozen=True)
@@ -128,42 +133,27 @@ def items_row(
     assumed: Assumptions, question: Question, difference: float, repeats: int
 ) -> PowerRow:
     """How many items a difference takes."""
-    needed_items = items_needed(
-        difference,
-        variance=_total(assumed, repeats),
-        alpha=question.level,
-        power=question.power,
-    )
-    items = max(1, math.ceil(needed_items))
-    by_test = _exact(assumed, difference, items, question)
-    if by_test is not None:
-        needed = exact_items(
-            difference,
-            discordant=_discordant(assumed, difference),
-            alpha=question.level,
-            power=question.power,
-        )
-        by_test = replace(by_test, items=needed)
-    return PowerRow(assumed.label, difference, items, repeats, question.power, by_test)
+    by_formula = items_needed(difference, variance=_total(assumed, repeats), **question.aims)
+    items = max(1, math.ceil(by_formula))
+    exact = _exact(assumed, difference, items, question)
+    if exact is not None:
+        discordant = _discordant(assumed, difference)
+        by_test = exact_items(difference, discordant=discordant, **question.aims)
+        exact = replace(exact, items=by_test)
+    return PowerRow(assumed.label, difference, items, repeats, question.power, exact)
 
 
 def _difference_row(assumed: Assumptions, question: Question, items: int, repeats: int) -> PowerRow:
-    smallest = detectable(
-        items, variance=_total(assumed, repeats), alpha=question.level, power=question.power
-    )
-    is_own = items == assumed.num_items
+    smallest = detectable(items, variance=_total(assumed, repeats), **question.aims)
+    is_of_run = items == assumed.num_items
     if smallest > assumed.limit or (
-        is_own and not can_find(assumed.num_clusters or items, question.level)
+        is_of_run and not can_find(assumed.num_clusters or items, question.level)
     ):
         return PowerRow(assumed.label, None, items, repeats, question.power)
     exact = _exact(assumed, smallest, items, question)
     if exact is not None and assumed.discordant is not None:
         by_test = exact_detectable(
-            items,
-            discordant=assumed.discordant,
-            largest=assumed.limit,
-            alpha=question.level,
-            power=question.power,
+            items, discordant=assumed.discordant, largest=assumed.limit, **question.aims
         )
         exact = replace(exact, difference=by_test)
     return PowerRow(assumed.label, smallest, items, repeats, question.power, exact)
@@ -188,23 +178,13 @@ def _chance_rows(
 ) -> Iterator[PowerRow]:
     repeats = question.repeats or assumed.repeats
     chance = power_of(difference, items, variance=_total(assumed, repeats), alpha=question.level)
-    yield PowerRow(
-        assumed.label,
-        difference,
-        items,
-        repeats,
-        chance,
-        _exact(assumed, difference, items, question),
-    )
+    exact = _exact(assumed, difference, items, question)
+    yield PowerRow(assumed.label, difference, items, repeats, chance, exact)
     if assumed.within and question.repeats is None:
-        exact = repeats_needed(
-            *(difference, items),
-            variance=assumed.variance,
-            within=assumed.within,
-            alpha=question.level,
-            power=question.power,
+        by_formula = repeats_needed(
+            difference, items, variance=assumed.variance, within=assumed.within, **question.aims
         )
-        needed = None if exact is None else math.ceil(exact - 1e-9)
+        needed = None if by_formula is None else math.ceil(by_formula - 1e-9)
         if needed is None or needed > repeats:
             yield PowerRow(assumed.label, difference, items, needed, question.power)
 
