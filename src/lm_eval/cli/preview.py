@@ -30,6 +30,7 @@ from lm_eval.tasks.keys.sample_rows import SampleUse
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.prompts import FormatPrompts
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.numbers import counted
 from lm_eval.text.secrets import hiding
 from lm_eval.text.terminal import visible
 
@@ -83,7 +84,7 @@ def _preview(task: ConfigurableTask, doc_id: int, options: PromptOptions, model:
 def _show(
     task: ConfigurableTask, doc: DocRequests, options: PromptOptions, model: LM | None
 ) -> None:
-    shots = f"{len(doc.shots)} {'shot' if len(doc.shots) == 1 else 'shots'}"
+    shots = counted(len(doc.shots), "shot")
     print(f"{visible(task.name)}, doc {doc.doc_id} of {len(task.eval_docs)}, {shots}")
     if task.uses_sample_rows:
         print(f"(invented rows; `lm-eval fetch {visible(task.task_name)}` gets the data)")

@@ -13,7 +13,7 @@ from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.positions import recall_spread
 from lm_eval.text.columns import Cells, Column, FittingTable
-from lm_eval.text.numbers import number, with_interval
+from lm_eval.text.numbers import counted, number, with_interval
 from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
@@ -222,14 +222,15 @@ def _exceptions(order: ChoiceOrder) -> list[str]:
     if order.ties:
         kind = "votes" if order.is_vote else "choices"
         said.append(
-            f"In {_docs(order.ties)} {kind} tie without the positions: they count as right in part."
+            f"In {counted(order.ties, 'doc')} {kind} tie without the positions: they count as right in "
+            "part."
         )
     if order.unanswered and order.is_vote:
-        said.append(f"In {_docs(order.unanswered)} no order gave an answer that could be read.")
+        said.append(
+            f"In {counted(order.unanswered, 'doc')} no order gave an answer that could be read."
+        )
     elif order.unanswered:
-        said.append(f"For {_docs(order.unanswered)} no prior is known: not in acc_debiased.")
+        said.append(
+            f"For {counted(order.unanswered, 'doc')} no prior is known: not in acc_debiased."
+        )
     return said
-
-
-def _docs(count: int) -> str:
-    return "1 doc" if count == 1 else f"{count} docs"

@@ -30,6 +30,7 @@ from lm_eval.stats.numeric import require
 from lm_eval.stats.power import factor, total_variance, variance_of_difference
 from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.files import write_output
+from lm_eval.text.numbers import counted
 from lm_eval.text.terminal import Paragraph, console, print_written, visible
 
 EXAMPLE = "`lm-eval power --difference 0.03 --discordant 0.2`"
@@ -372,4 +373,4 @@ def _percent(share: float) -> str:
 
 def _counted(row: PowerRow) -> str:
     repeats = f" with {row.repeats} replies each" if row.repeats and row.repeats > 1 else ""
-    return f"{row.items:,} item{'' if row.items == 1 else 's'}{repeats}"
+    return f"{counted(row.items, 'item')}{repeats}"

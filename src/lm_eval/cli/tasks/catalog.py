@@ -20,6 +20,7 @@ from pathlib import Path
 from lm_eval.errors import UsageError, did_you_mean, few_names, listing
 from lm_eval.tasks.index import IndexedFile, TaskNames, task_roots
 from lm_eval.tasks.keys.facts import TaskFacts
+from lm_eval.text.numbers import counted
 from lm_eval.text.terminal import is_terminal, visible
 
 MOST_MEMBERS = 8
@@ -313,9 +314,8 @@ def _stacked(listed: Sequence[ListedTask], rows: Iterable[dict[str, str]]) -> It
 
 def _footer(listed: Sequence[ListedTask]) -> str:
     tasks = sum(len(one.members) or (one.facts.kind != "suite") for one in listed)
-    names = f"{len(listed):,} name{'' if len(listed) == 1 else 's'}"
     return (
-        f"{names}, {tasks:,} task{'' if tasks == 1 else 's'}. One in full: lm-eval ls tasks NAME. "
+        f"{counted(len(listed), 'name')}, {counted(tasks, 'task')}. One in full: lm-eval ls tasks NAME. "
         "Narrow the list: --search WORDS, --tag TAG, --language LANGUAGE."
     )
 

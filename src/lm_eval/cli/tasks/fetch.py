@@ -13,6 +13,7 @@ from lm_eval.data.hub.repository import HubRepo
 from lm_eval.errors import DataError, LmEvalError, UsageError, listing
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.numbers import counted
 from lm_eval.text.progress import Progress
 from lm_eval.text.terminal import visible
 
@@ -147,7 +148,7 @@ def _line(entries: Sequence[DataPlan]) -> str:
     state = f"{megabytes(_size(missing))} to fetch" if missing else "here already"
     branch = "" if repo.revision == "main" else f" ({repo.revision})"
     return visible(
-        f"{repo.id}{config}: {', '.join(splits)}; {_counted(len(files), 'file')}, "
+        f"{repo.id}{config}: {', '.join(splits)}; {counted(len(files), 'file')}, "
         f"{megabytes(_size(files))}, {state}; commit {repo.commit[:12]}{branch}"
     )
 
@@ -155,7 +156,7 @@ def _line(entries: Sequence[DataPlan]) -> str:
 def _summary(plan: FetchPlan, args: argparse.Namespace) -> str:
     repos = {entry.data.repo.id for entry in plan.by_data.values()}
     files = [file for entry in plan.by_data.values() for file in entry.files]
-    counts = f"{_counted(len(repos), 'data set')}, {_counted(len(files), 'file')}"
+    counts = f"{counted(len(repos), 'data set')}, {counted(len(files), 'file')}"
     total = f"{counts}, {megabytes(_size(files))}"
     if args.dry_run:
         return f"{total}; {megabytes(plan.missing_size)} to fetch. Nothing was fetched."
@@ -169,7 +170,3 @@ def _summary(plan: FetchPlan, args: argparse.Namespace) -> str:
 
 def _size(files: Iterable[RepoFile]) -> int:
     return sum(file.size or 0 for file in files)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"

@@ -22,6 +22,7 @@ from lm_eval.errors import (
     UsageError,
     listing,
 )
+from lm_eval.text.numbers import counted
 from lm_eval.text.terminal import PIPED_WIDTH, visible
 
 if TYPE_CHECKING:
@@ -271,11 +272,10 @@ def _facts(
 ) -> Iterator[tuple[str, str]]:
     if line is not None:
         spoken = line.languages
-        counted = [] if line.docs is None else [f"{line.docs:,} docs"]
-        if len(inside) > 1:
-            counted.insert(0, f"{len(inside):,} tasks")
-        if counted:
-            yield "size", ", ".join(counted)
+        sizes = [f"{len(inside):,} tasks"] if len(inside) > 1 else []
+        sizes += [] if line.docs is None else [f"{line.docs:,} docs"]
+        if sizes:
+            yield "size", ", ".join(sizes)
         if spoken:
             yield "language", visible(listing(spoken, 20))
     is_alike = entry.kind == "task" or entry.family is not None
@@ -337,10 +337,10 @@ def _homepage(config: TaskConfig) -> Iterator[tuple[str, str]]:
 
 
 def _asked_as(config: TaskConfig, line: ListedTask | None) -> str:
-    shots = config.num_fewshot or 0
+    shots = counted(config.num_fewshot or 0, "shot")
     kind = "" if line is None else f" ({line.facts.kind})"
     named = (line.facts.format if line is not None else "") or "a prompt of its own"
-    return visible(f"{named}, {shots} {'shot' if shots == 1 else 'shots'}{kind}")
+    return visible(f"{named}, {shots}{kind}")
 
 
 def _fitting(config: TaskConfig, manager: TaskManager) -> str:

@@ -34,6 +34,7 @@ from lm_eval.tasks.keys.sample_rows import SampleUse
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.files import write_output
+from lm_eval.text.numbers import counted
 from lm_eval.text.terminal import visible
 
 
@@ -235,7 +236,7 @@ def _plain_family(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
 def _family_line(selector: str, findings: Sequence[CheckFinding]) -> str:
     docs = sum(finding.docs for finding in findings)
     invented = " (invented rows)" if all(finding.is_invented for finding in findings) else ""
-    tasks = _counted(len(findings), "task")
+    tasks = counted(len(findings), "task")
     return f"ok       {visible(selector)}: {tasks}, {docs:,} docs rendered{invented}"
 
 
@@ -277,7 +278,7 @@ def _print_causes(findings: Sequence[CheckFinding], *, show_all: bool) -> None:
         shown = alike if show_all else alike[:SHOWN]
         if cause and not show_all:
             names = listing([finding.name for finding in alike], SHOWN)
-            print(f"{word:<8} {visible(cause)} ({_counted(len(alike), 'task')}): {visible(names)}")
+            print(f"{word:<8} {visible(cause)} ({counted(len(alike), 'task')}): {visible(names)}")
             continue
         for finding in shown:
             print(_line(finding, word))
@@ -316,7 +317,7 @@ def _total(counts: Counter[CheckOutcome]) -> str:
 
 def _line(finding: CheckFinding, word: str) -> str:
     if finding.outcome is CheckOutcome.OK:
-        said = f"{visible(finding.name)}: {_counted(finding.docs, 'doc')} rendered"
+        said = f"{visible(finding.name)}: {counted(finding.docs, 'doc')} rendered"
         said += "" if finding.rows is None else f", of {finding.rows:,} rows"
         said += " (invented rows)" if finding.is_invented else ""
     else:
@@ -328,13 +329,9 @@ def _line(finding: CheckFinding, word: str) -> str:
 def _bad_docs(entry: tuple[str, Sequence[int]]) -> str:
     """A line with every doc that one reason holds for."""
     reason, doc_ids = entry
-    count = _counted(len(doc_ids), "doc")
+    count = counted(len(doc_ids), "doc")
     why = "left out by" if reason.startswith("skip_docs: ") else "that cannot be asked,"
     return f"\n         {count} {why} {visible(reason)}: {ranges(doc_ids)}"
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" if count == 1 else f"{count} {what}s"
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from lm_eval.lab.grammar.axes import AXES, Axis, axis_of
 from lm_eval.lab.grammar.equivalence import BASE_CHECKS, CHECKS, Probe, failed_check
 from lm_eval.registry import FORMATS
 from lm_eval.text.files import write_whole
+from lm_eval.text.numbers import counted
 
 DEFAULT_SEED = 1234
 MOST_CHOICES = 9
@@ -264,7 +265,7 @@ def _too_few(sampler: _Sampler, count: int) -> UsageError:
             f"Format {name!r} has nothing to vary on the axis {axis.name!r}: {axis.lack}."
         )
     tried = there_are + sampler.rejected.total()
-    there = f"{there_are} distinct format{'s' if there_are > 1 else ''} on the axis {axis.name!r}"
+    there = f"{counted(there_are, 'distinct format')} on the axis {axis.name!r}"
     if tried < sampler.total:
         reasons = ", ".join(f"{reason}: {number}" for reason, number in sampler.rejected.items())
         there += f" in {tried} of {sampler.total} combinations (left out: {reasons})"
