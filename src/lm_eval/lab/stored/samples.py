@@ -1,14 +1,15 @@
 """A samples file → its samples: all in order, or any by number without reading the file into memory.
 
-In: a ``.jsonl`` file, complete or still growing. Out: its lines as objects, each checked.
-``SampleLines`` keeps only where each line starts, 8 bytes a line; a file that has grown is read on from
-where it ended, and one that was replaced is read anew.
+In: a ``.jsonl`` file, complete or still growing. Out: its lines as objects, each checked, or as flat
+rows (``sample_row``). ``SampleLines`` keeps only the offset of each line, 8 bytes a line; if the file
+has grown, reading goes on at its old end, and if it was replaced, reading starts again.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -17,7 +18,7 @@ from threading import Lock
 from types import NoneType
 from typing import Any, BinaryIO, cast
 
-from lm_eval.errors import ComparisonError
+from lm_eval.errors import ComparisonError, LmEvalWarning
 from lm_eval.text.files import PARTIAL
 
 BLOCK_BYTES = 1 << 24
@@ -38,6 +39,29 @@ def parsed_samples(lines: Iterable[bytes], path: Path) -> Iterator[dict[str, Any
         yield _parsed(line, path, number, json.loads)
 
 
+def whole_samples(path: Path) -> Iterator[Mapping[str, Any]]:
+    """The samples of one file; an incomplete last line is left out, with a warning."""
+    try:
+        lines = path.read_bytes().splitlines(keepends=True)
+    except OSError as error:
+        raise ComparisonError(f"{path} cannot be read: {error.strerror}.") from None
+    if lines and not lines[-1].endswith(b"\n"):
+        warnings.warn(
+            f"{path}: the last line is not whole and is left out. The file is still being written, or "
+            "was cut off.",
+            LmEvalWarning,
+            stacklevel=4,
+        )
+        lines.pop()
+    for sample in parsed_samples(lines, path):
+        if "doc_id" not in sample:
+            raise ComparisonError(
+                f"{path} is not a samples file: a line has no `doc_id`. Give one (samples_….jsonl), a "
+                "results file, or the folder of a run."
+            )
+        yield sample
+
+
 def _parsed(line: bytes, path: Path, number: int, loads: Callable[[bytes], Any]) -> dict[str, Any]:
     try:
         sample = loads(line)
@@ -50,7 +74,7 @@ def _parsed(line: bytes, path: Path, number: int, loads: Callable[[bytes], Any])
 
 
 def _flaw(sample: Any) -> str | None:
-    """Why a line is not a sample, in words; None where it is one."""
+    """What is wrong with a sample; None if nothing is."""
     if not isinstance(sample, dict):
         return "is not a sample: it holds no object"
     for key, types in _SHAPES.items():
@@ -59,9 +83,9 @@ def _flaw(sample: Any) -> str | None:
     return None
 
 
-def _damaged(path: Path, line: int, what: str) -> ComparisonError:
+def _damaged(path: Path, line: int, flaw: str) -> ComparisonError:
     return ComparisonError(
-        f"{path}, line {line} {what}. The file is damaged: run again, or delete the run."
+        f"{path}, line {line} {flaw}. The file is damaged: run again, or delete the run."
     )
 
 
@@ -72,11 +96,11 @@ class SampleLines:
         self.path = path
         self._starts = array("Q", [0])
         self._state: tuple[int, int] = (0, 0)
-        """The inode of the file whose lines are known, and how many of its bytes were looked at."""
+        """The inode of the file whose lines are known, and how many of its bytes were read."""
         self._lock = Lock()
 
     def count(self, at_least: int | None = None) -> int:
-        """How many lines are known; all there are, or as soon as there are ``at_least`` of them.
+        """How many lines there are; counting stops once ``at_least`` of them are known.
 
         A last line without a line break is not counted: it is still being written, or was cut off.
         """
@@ -91,11 +115,11 @@ class SampleLines:
 
     @property
     def rest_bytes(self) -> int:
-        """Bytes after the last complete line, of a file that was looked at to its end."""
+        """Bytes after the last complete line; right once all lines were counted."""
         return self.path.stat().st_size - self._starts[-1]
 
     def _indexed(self, at_least: int | None) -> tuple[BinaryIO, array[int]]:
-        """The open file and where its lines start, which fit each other whatever takes its place."""
+        """The open file and the offsets of its lines, which match even if the file is replaced."""
         with self._lock:
             try:
                 file = self._opened()
@@ -109,7 +133,7 @@ class SampleLines:
             return file, self._starts
 
     def _opened(self) -> BinaryIO:
-        """The file, under its final name once its writer has given it that."""
+        """The file; under its final name if its writer has renamed it by now."""
         try:
             return self.path.open("rb")
         except FileNotFoundError:
@@ -121,9 +145,9 @@ class SampleLines:
         return file
 
     def _read_on(self, file: BinaryIO, at_least: int | None) -> None:
-        found = os.fstat(file.fileno())
+        status = os.fstat(file.fileno())
         inode, known = self._state
-        if inode != found.st_ino or found.st_size < known:
+        if inode != status.st_ino or status.st_size < known:
             self._starts, known = array("Q", [0]), 0
         file.seek(known)
         while at_least is None or len(self._starts) <= at_least:
@@ -132,10 +156,10 @@ class SampleLines:
                 break
             self._starts.extend(_starts(block, known))
             known += len(block)
-        self._state = (found.st_ino, known)
+        self._state = (status.st_ino, known)
 
     def read(self, first: int, count: int) -> Iterator[bytes]:
-        """These lines, as far as there are any."""
+        """These lines, or as many of them as there are."""
         file, starts = self._indexed(first + count)
         with file:
             last = min(first + count, len(starts) - 1)
@@ -145,21 +169,21 @@ class SampleLines:
                 yield file.readline()
 
     def samples(self, first: int, count: int) -> Iterator[dict[str, Any]]:
-        """The objects in these lines; an error that names the line which is not one."""
+        """The samples in these lines; an error names the first line that is not one."""
         for number, line in enumerate(self.read(first, count), start=first + 1):
             yield _parsed(line, self.path, number, _loads)
 
 
 def _starts(block: bytes, offset: int) -> Iterator[int]:
-    """Where lines start that begin after a line break in the block."""
-    at = block.find(b"\n")
-    while at >= 0:
-        yield offset + at + 1
-        at = block.find(b"\n", at + 1)
+    """The offsets of the lines that follow a line break in the block."""
+    index = block.find(b"\n")
+    while index >= 0:
+        yield offset + index + 1
+        index = block.find(b"\n", index + 1)
 
 
 def _loads(line: bytes) -> Any:
-    """JSON, by orjson where it is installed: four times as fast, and stricter about odd texts."""
+    """JSON, parsed by orjson if that is installed: four times as fast, and stricter about odd texts."""
     fast = _orjson()
     if fast is not None:
         try:
@@ -176,3 +200,69 @@ def _orjson() -> Any:
     except ImportError:
         return None
     return orjson
+
+
+# A sample as a row
+
+
+_BOOLS = ("True", "False")
+
+
+def sample_row(about: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
+    """One sample: metrics as columns, what was picked or read, the first prompt and reply."""
+    scored, reading = sample.get("scored") or _scored(sample), sample.get("reading") or {}
+    replies = (
+        [] if scored else [reply for each in sample.get("resps") or () for reply in _texts(each)]
+    )
+    gold = scored.get("gold", (sample.get("read_with") or {}).get("gold"))
+    return {
+        **about,
+        "doc_id": sample.get("doc_id"),
+        "filter": sample.get("filter", "none"),
+        **{metric: sample.get(metric) for metric in sample.get("metrics") or ()},
+        "picked": scored.get("picked", reading.get("value")),
+        "answer": scored.get("answer", reading.get("answer")),
+        "target": sample.get("target"),
+        "gold": gold,
+        "no_answer": reading.get("no_answer"),
+        "rule": reading.get("rule"),
+        "reply": replies[0] if replies else None,
+        "replies": replies if len(replies) > 1 else None,
+        "finish": sample.get("finish"),
+        "loglikelihoods": scored.get("loglikelihoods"),
+        "prompt": _prompt(sample.get("arguments")),
+        "missing": sample.get("missing"),
+        "doc": sample.get("doc"),
+    }
+
+
+def _scored(sample: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The log-likelihoods of a sample that holds them only as texts, as EleutherAI's harness does."""
+    resps = sample.get("filtered_resps") or ()
+    try:
+        logprobs = [float(logprob) for logprob, is_greedy in resps if str(is_greedy) in _BOOLS]
+    except (TypeError, ValueError):
+        return {}
+    if not logprobs or len(logprobs) != len(resps):
+        return {}
+    is_choice = len(logprobs) > 1 and "acc" in (sample.get("metrics") or ())
+    picked = {"picked": max(range(len(logprobs)), key=logprobs.__getitem__)} if is_choice else {}
+    return {**picked, "loglikelihoods": logprobs}
+
+
+def _texts(replies: Any) -> list[str]:
+    """The replies to one request; a scored request has pairs instead."""
+    values = replies if isinstance(replies, list) else [replies]
+    return [value for value in values if isinstance(value, str)]
+
+
+def _prompt(arguments: Any) -> Any:
+    """The first prompt of a sample: text, or chat messages."""
+    first: Any = None
+    if isinstance(arguments, Mapping):
+        first = next(iter(arguments.values()), None)
+    elif isinstance(arguments, list) and arguments:
+        first = arguments[0]
+    if isinstance(first, Mapping):
+        return first.get("arg_0")
+    return first[0] if isinstance(first, list) and first else first

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib
 import math
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,14 +16,13 @@ from typing import Any
 
 from lm_eval.errors import (
     ComparisonError,
-    LmEvalWarning,
     MissingExtraError,
     did_you_mean,
     listing,
 )
 from lm_eval.lab.stored.measurement import primary_metric
 from lm_eval.lab.stored.run import PLAIN, StoredResult, StoredRun, open_runs
-from lm_eval.lab.stored.samples import parsed_samples
+from lm_eval.lab.stored.samples import sample_row, whole_samples
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.encode import AsDict
@@ -38,7 +36,7 @@ _ABOUT_READING = "share_read"
 
 TASK, PART, MODEL, SHOTS, FORMAT, METRIC = "task", "part", "model", "shots", "format", "metric"
 DIMENSIONS = (TASK, PART, MODEL, SHOTS, FORMAT, METRIC)
-"""What scores can differ in, in the order in which rows of a table show it."""
+"""In what scores can differ, in the order in which rows of a table show it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,12 +60,12 @@ class StoredScore(AsDict):
     share_read: float | None
     missing: int
     version: Any
-    """Of the format; None where it has none."""
+    """Of the format; None if it has none."""
     fingerprint: str | None
     """Of the format."""
     is_group: bool = False
     part: str | None = None
-    """The part of the docs, where they are scored by a field."""
+    """The part of the docs, if they are scored by a field."""
 
     KEYS = (
         *("model", "task", "format", "shots", "metric", "filter", ("score", "estimate.value")),
@@ -86,7 +84,7 @@ class StoredScore(AsDict):
 
 
 def value_in(score: StoredScore, dimension: str) -> str:
-    """What a score is in one dimension: the name of its task, ``5-shot``, …."""
+    """The value of a score in one dimension: the name of its task, ``5-shot``, …."""
     if dimension == SHOTS:
         return "" if score.shots is None else f"{score.shots}-shot"
     if dimension == PART:
@@ -115,13 +113,13 @@ def _scores(
     run: StoredRun, name: str, model: str, task: str, format_name: str, *, is_group: bool = False
 ) -> Iterator[StoredScore]:
     results = run.results
-    own = results["groups" if is_group else "results"][name]
+    scores = results["groups" if is_group else "results"][name]
     facts = results.get("formats", {}).get(name) or {}
-    keys = [key for key in own if _is_metric(key, own)]
+    keys = [key for key in scores if _is_metric(key, scores)]
     if not is_group:
         keys = _primary_first(run, name, keys)
     up = results.get("higher_is_better", {}).get(name) or {}
-    for place, key in enumerate(keys):
+    for index, key in enumerate(keys):
         metric, _, filter_name = key.partition(",")
         yield StoredScore(
             run=str(run.path),
@@ -132,11 +130,11 @@ def _scores(
             shots=results.get("n-shot", {}).get(name),
             metric=metric,
             filter=filter_name,
-            estimate=_estimate(run, name, key, own),
-            is_score=place == 0,
+            estimate=_estimate(run, name, key, scores),
+            is_score=index == 0,
             higher_is_better=bool(up.get(metric, True)),
-            share_read=_real(own.get(f"{_ABOUT_READING},{filter_name}")),
-            missing=int(own.get("missing") or 0),
+            share_read=_real(scores.get(f"{_ABOUT_READING},{filter_name}")),
+            missing=int(scores.get("missing") or 0),
             version=facts.get("version"),
             fingerprint=facts.get("fingerprint"),
             is_group=is_group,
@@ -161,14 +159,14 @@ def _is_metric(key: str, scores: Mapping[str, Any]) -> bool:
 
 
 def _real(value: Any) -> float | None:
-    """A finite number, else None: files of other programs hold texts such as ``N/A``."""
+    """A finite number, or None: files of other programs hold texts such as ``N/A``."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(value)
 
 
 def _estimate(run: StoredRun, name: str, key: str, scores: Mapping[str, Any]) -> Estimate:
-    """The score with its interval; of a file without intervals, the standard error makes one."""
+    """The score with its interval; if the file has no intervals, from the standard error."""
     results = run.results
     stderr = _real(scores.get(key.replace(",", "_stderr,", 1)))
     ends = (results.get("intervals", {}).get(name) or {}).get(key)
@@ -261,7 +259,7 @@ def _values_by(
 def parts_of_samples(
     result: StoredResult, field: str, filter_name: str
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Each sample of a result with the value that its doc has in a field; missing docs are left out."""
+    """Each sample of a result, with its doc's value of a field; missing docs are left out."""
     known: set[str] = set()
     has_field = False
     for sample in result.run.samples(result.name):
@@ -299,7 +297,6 @@ def parts_of_samples(
 
 
 Row = dict[str, Any]
-_BOOLS = ("True", "False")
 
 
 def load_results(path: str | Path | Sequence[str | Path], *, as_frame: bool | None = None) -> Any:
@@ -310,7 +307,7 @@ def load_results(path: str | Path | Sequence[str | Path], *, as_frame: bool | No
     """
     rows = [
         score.to_dict()
-        for run in _runs(path)
+        for run in open_runs(_paths(path))
         for score in (
             *group_scores(run, run.model),
             *(s for name in run.names for s in scores_of(StoredResult(run, name), run.model)),
@@ -325,19 +322,18 @@ def load_samples(path: str | Path | Sequence[str | Path], *, as_frame: bool | No
     ``path`` is as for ``load_results``, or a samples file, also one that is still being written. Returns
     a ``pandas.DataFrame`` where pandas is installed, else a list of dicts; ``as_frame`` asks for one.
     """
-    paths = [path] if isinstance(path, str | Path) else list(path)
     rows: list[Row] = []
-    for one in paths:
-        file = Path(one).expanduser()
+    for each in _paths(path):
+        file = Path(each).expanduser()
         if file.name.endswith((".jsonl", f".jsonl{PARTIAL}")) and file.is_file():
-            rows += [_sample_row({"run": str(file)}, sample) for sample in _samples_in(file)]
+            rows += [sample_row({"run": str(file)}, sample) for sample in whole_samples(file)]
         else:
-            rows += [row for run in _runs(one) for row in _rows_of(run)]
+            rows += [row for run in open_runs([each]) for row in _rows_of(run)]
     return _frame(rows, as_frame)
 
 
-def _runs(path: str | Path | Sequence[str | Path]) -> list[StoredRun]:
-    return open_runs([path] if isinstance(path, str | Path) else list(path))
+def _paths(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
+    return [path] if isinstance(path, str | Path) else list(path)
 
 
 def _rows_of(run: StoredRun) -> Iterator[Row]:
@@ -351,94 +347,11 @@ def _rows_of(run: StoredRun) -> Iterator[Row]:
             "shots": result.fact("n-shot"),
         }
         for sample in run.samples(name):
-            yield _sample_row(about, sample)
-
-
-def _sample_row(about: Mapping[str, Any], sample: Mapping[str, Any]) -> Row:
-    """One sample: metrics as columns, what was picked or read, the first prompt and reply."""
-    scored, reading = sample.get("scored") or _scored(sample), sample.get("reading") or {}
-    replies = (
-        [] if scored else [reply for each in sample.get("resps") or () for reply in _texts(each)]
-    )
-    gold = scored.get("gold", (sample.get("read_with") or {}).get("gold"))
-    return {
-        **about,
-        "doc_id": sample.get("doc_id"),
-        "filter": sample.get("filter", "none"),
-        **{metric: sample.get(metric) for metric in sample.get("metrics") or ()},
-        "picked": scored.get("picked", reading.get("value")),
-        "answer": scored.get("answer", reading.get("answer")),
-        "target": sample.get("target"),
-        "gold": gold,
-        "no_answer": reading.get("no_answer"),
-        "rule": reading.get("rule"),
-        "reply": replies[0] if replies else None,
-        "replies": replies if len(replies) > 1 else None,
-        "finish": sample.get("finish"),
-        "loglikelihoods": scored.get("loglikelihoods"),
-        "prompt": _prompt(sample.get("arguments")),
-        "missing": sample.get("missing"),
-        "doc": sample.get("doc"),
-    }
-
-
-def _scored(sample: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The log-likelihoods of a sample that has them as texts alone, as EleutherAI's harness does."""
-    resps = sample.get("filtered_resps") or ()
-    try:
-        found = [float(logprob) for logprob, is_greedy in resps if str(is_greedy) in _BOOLS]
-    except (TypeError, ValueError):
-        return {}
-    if not found or len(found) != len(resps):
-        return {}
-    is_choice = len(found) > 1 and "acc" in (sample.get("metrics") or ())
-    picked = {"picked": max(range(len(found)), key=found.__getitem__)} if is_choice else {}
-    return {**picked, "loglikelihoods": found}
-
-
-def _texts(replies: Any) -> list[str]:
-    """The replies to one request; what is scored has pairs there."""
-    values = replies if isinstance(replies, list) else [replies]
-    return [value for value in values if isinstance(value, str)]
-
-
-def _prompt(arguments: Any) -> Any:
-    """The first prompt of a sample: text, or chat messages."""
-    first: Any = None
-    if isinstance(arguments, Mapping):
-        first = next(iter(arguments.values()), None)
-    elif isinstance(arguments, list) and arguments:
-        first = arguments[0]
-    if isinstance(first, Mapping):
-        return first.get("arg_0")
-    return first[0] if isinstance(first, list) and first else first
-
-
-def _samples_in(path: Path) -> Iterator[Mapping[str, Any]]:
-    """The samples of one file; a last line that is not whole yet is left out, with a warning."""
-    try:
-        lines = path.read_bytes().splitlines(keepends=True)
-    except OSError as error:
-        raise ComparisonError(f"{path} cannot be read: {error.strerror}.") from None
-    if lines and not lines[-1].endswith(b"\n"):
-        warnings.warn(
-            f"{path}: the last line is not whole and is left out. The file is still being written, or "
-            "was cut off.",
-            LmEvalWarning,
-            stacklevel=4,
-        )
-        lines.pop()
-    for sample in parsed_samples(lines, path):
-        if "doc_id" not in sample:
-            raise ComparisonError(
-                f"{path} is not a samples file: a line has no `doc_id`. Give one (samples_….jsonl), a "
-                "results file, or the folder of a run."
-            )
-        yield sample
+            yield sample_row(about, sample)
 
 
 def _frame(rows: list[Row], as_frame: bool | None) -> Any:
-    """The rows as a DataFrame where that is asked for, or where pandas is there and nothing is."""
+    """The rows as a DataFrame if that is asked for, or if pandas is installed and nothing is asked."""
     if as_frame is False:
         return rows
     try:
