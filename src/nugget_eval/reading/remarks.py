@@ -82,9 +82,8 @@ _DENIALS = names(
     "unconfirmed unspecified unrelated unverified nicht ohne pas aucun aucune sans sin não sem non "
     "senza не нет без لا لم ليس غير नहीं"
 )
-_DENIAL_STEMS = (
-    *("contradict", "lack", "kein", "fehlt", "fehlen", "manque", "falta", "ningun", "ningún"),
-    *("manca", "nessun", "отсутств"),
+_DENIAL_STEMS = tuple(
+    names("contradict lack kein fehlt fehlen manque falta ningun ningún manca nessun отсутств")
 )
 _NOTHING = names("nothing none nowhere neither nobody little rien nichts nada niente ничего")
 _NEGATORS = (
@@ -94,55 +93,14 @@ _NEGATORS = (
 )
 _TAKING_BACK = _HEDGES | _DENIALS | _NOTHING
 # Denied, these speak for the nugget: no contradiction, nothing is missing, not only.
-_FLAW_STEMS = (
-    *(
-        "contradict",
-        "contradic",
-        "contradi",
-        "contradd",
-        "doubt",
-        "hedg",
-        "ambigu",
-        "missing",
-        "infer",
-    ),
-    *(
-        "conflict",
-        "uncertain",
-        "caveat",
-        "exception",
-        "external",
-        "gap",
-        "issue",
-        "problem",
-        "reserv",
-    ),
-    *(
-        "discrepan",
-        "omi",
-        "qualif",
-        "disput",
-        "question",
-        "left",
-        "widers",
-        "widerleg",
-        "zweifel",
-        "fehl",
-    ),
-    *("vorbehalt", "einschränk", "lücke", "bestritt", "doute", "réserv", "duda", "dúvida", "dubbi"),
-    *(
-        "riserv",
-        "противореч",
-        "сомнен",
-        "оговор",
-        "تناقض",
-        "شك",
-        "only",
-        "just",
-        "merely",
-        "nur",
-        "solo",
-    ),
+_FLAW_STEMS = tuple(
+    names(
+        "contradict contradic contradi contradd doubt hedg ambigu missing infer conflict "
+        "uncertain caveat exception external gap issue problem reserv discrepan omi qualif disput "
+        "question left widers widerleg zweifel fehl vorbehalt einschränk lücke bestritt doute "
+        "réserv duda dúvida dubbi riserv противореч сомнен оговор تناقض شك only just merely nur "
+        "solo"
+    )
 )
 _ONLY = names("only just merely nur solo")
 _BUT = names("but sondern sino mais mas ma но")

@@ -73,20 +73,12 @@ ORDINALS = (
         "第[五5](?![0-9十]) [5五]つ目 [5五]番目 다섯\\s?번째 الخامسة? पाँचव",
     ),
     words(
-        """
-        sixth 6th sechste[rsnm]? sixième sext[oa] sest[oa] шест(?:ой|ая|ое)
-        """,
-        """
-        第[六6](?![0-9十])
-        """,
+        "sixth 6th sechste[rsnm]? sixième sext[oa] sest[oa] шест(?:ой|ая|ое)",
+        "第[六6](?![0-9十])",
     ),
     words(
-        """
-        seventh 7th siebte[rsnm]? septième séptim[oa] sétim[oa] settim[oa]
-        """,
-        """
-        第[七7](?![0-9十])
-        """,
+        "seventh 7th siebte[rsnm]? septième séptim[oa] sétim[oa] settim[oa]",
+        "第[七7](?![0-9十])",
     ),
     words("eighth 8th achte[rsnm]? huitième octav[oa] oitav[oa] ottav[oa]", "第[八8](?![0-9十])"),
     words("ninth 9th neunte[rsnm]? neuvième noven[oa] non[oa]", "第[九9](?![0-9十])"),
@@ -104,9 +96,7 @@ ALL = words(
     all each every everything alle jedes jede jeder sämtliche tous toutes chaque chacun chacune
     todos todas cada tutti tutte ogni ciascun[oa]? все всё каждый каждое каждая
     """,
-    """
-    所有 全部 每一?个 每一?條 每一?条 全て すべて 各 いずれも 모든 모두 각 جميع كل सभी प्रत्येक हर
-    """,
+    "所有 全部 每一?个 每一?條 每一?条 全て すべて 各 いずれも 모든 모두 각 جميع كل सभी प्रत्येक हर",
 )
 BOTH = words(
     """
@@ -133,9 +123,7 @@ REST = words(
     others? rest remaining andere[nrs]? restlichen übrigen autres reste demás otros otras restantes
     resto demais outros outras altri altre остальн(?:ые|ое|ых) другие
     """,
-    """
-    其余 其餘 其他 其它 剩下的 その他 残り それ以外 나머지 الباقي البقية बाकी शेष
-    """,
+    "其余 其餘 其他 其它 剩下的 その他 残り それ以外 나머지 الباقي البقية बाकी शेष",
 )
 VAGUE = words(
     """
@@ -156,17 +144,11 @@ EXCEPT = words(
     except except~for apart~from other~than excluding besides but~for außer bis~auf ausgenommen sauf
     excepté hormis excepto salvo menos exceto tranne eccetto кроме за~исключением
     """,
-    """
-    除了 除 以外 を除いて を除き 제외 باستثناء ما~عدا छोड़कर
-    """,
+    "除了 除 以外 を除いて を除き 제외 باستثناء ما~عدا छोड़कर",
 )
 AND = words(
-    """
-    and und et y e und~auch i и sowie as~well~as
-    """,
-    """
-    和 与 以及 及 と および ، 와 과 및 و और & ,
-    """,
+    "and und et y e und~auch i и sowie as~well~as",
+    "和 与 以及 及 と および ، 와 과 및 و और & ,",
 )
 TO = words("to through bis à a até al по", "到 至 から 부터 إلى से")
 THE = (
@@ -222,9 +204,7 @@ TO_WORDS = words(
     for to on of the label is as goes applies given assigned für pour para per для any either each
     both a and labels dem den al à
     """,
-    """
-    は が の 给 給 对 對 에 لـ ل
-    """,
+    "は が の 给 給 对 對 에 لـ ل",
 )
 """Words between a label and its nugget: support FOR nugget 2."""
 SO = words(
@@ -233,9 +213,7 @@ SO = words(
     folglich donc ainsi por~lo~tanto por~tanto así~que portanto logo então quindi dunque perciò
     поэтому значит следовательно итак
     """,
-    """
-    因此 所以 故 したがって よって 따라서 그러므로 إذن لذلك इसलिए अतः → ⇒
-    """,
+    "因此 所以 故 したがって よって 따라서 그러므로 إذن لذلك इसलिए अतः → ⇒",
 )
 """Words that lead from a reason to its label."""
 LABEL_NOUN = words(
@@ -244,9 +222,7 @@ LABEL_NOUN = words(
     bewertung einstufung étiquette verdict réponse etiqueta respuesta veredicto rótulo resposta
     etichetta risposta метка ответ вердикт оценка
     """,
-    """
-    标签 標籤 判定 结论 ラベル 判断 레이블 라벨 판정 التصنيف الحكم लेबल निर्णय
-    """,
+    "标签 標籤 判定 结论 ラベル 判断 레이블 라벨 판정 التصنيف الحكم लेबल निर्णय",
 )
 OPENING = words(
     """
@@ -272,9 +248,7 @@ DOUBT = words(
     forse potrebbe если может возможно either example e\.g hesitate unsure uncertain between asked
     asks says said states claims writes instructs instructed tells
     """,
-    """
-    如果 可能 もし かもしれ 만약 अगर शायद لو ربما
-    """,
+    "如果 可能 もし かもしれ 만약 अगर शायद لو ربما",
 )
 """Words with which a sentence does not claim what it says."""
 REVISING = words(
@@ -284,9 +258,7 @@ REVISING = words(
     mejor~dicho perdón corrección en~realidad não aliás melhor quer~dizer na~verdade anzi cioè
     in~realtà нет точнее вернее извините stattdessen
     """,
-    """
-    不 不对 不對 应该是 更正 其实 いや 訂正 正しくは 아니 사실 정정 بل عفوا नहीं बल्कि
-    """,
+    "不 不对 不對 应该是 更正 其实 いや 訂正 正しくは 아니 사실 정정 بل عفوا नहीं बल्कि",
 )
 """Words with which a judge takes back the label before them."""
 
@@ -339,9 +311,7 @@ LISTING = words(
     reihenfolge für les des sont dans l'ordre pour las son para en orden os são na ordem le per
     nell'ordine метки для порядке по в такие
     """,
-    """
-    以下 如下 顺序 依次 各 順に 다음 순서대로 हैं
-    """,
+    "以下 如下 顺序 依次 各 順に 다음 순서대로 हैं",
 )
 """Words that announce a label for each nugget in turn."""
 RESPECTIVELY = words(
@@ -349,9 +319,7 @@ RESPECTIVELY = words(
     respectively in~order in~that~order in~this~order jeweils beziehungsweise respectivement
     respectivamente rispettivamente соответственно der~reihe~nach
     """,
-    """
-    分别 分別 依次 それぞれ 順に 각각 على~التوالي क्रमशः
-    """,
+    "分别 分別 依次 それぞれ 順に 각각 على~التوالي क्रमशः",
 )
 
 
