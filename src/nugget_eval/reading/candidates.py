@@ -6,7 +6,7 @@ Also the names of fields that hold a label, a number, a draft or the final answe
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
@@ -113,16 +113,18 @@ def make(
     rule: str,
     span: Span,
     slots: Iterable[Slot],
-    repairs: Sequence[str] = (),
     *,
     is_cut: bool = False,
     excluded: str | None = None,
-) -> Candidate | None:
-    """A candidate, or None if no slot holds a label: it is then about something else."""
+    needs_all: bool = False,
+) -> list[Candidate]:
+    """A candidate; none if no slot holds a label, since it is then about something else."""
     kept = tuple(slots)
     if not any(slot.label is not None for slot in kept):
-        return None
-    return Candidate(format_, rule, span, kept, tuple(repairs), is_cut, excluded)
+        return []
+    return [
+        Candidate(format_, rule, span, kept, is_cut=is_cut, excluded=excluded, needs_all=needs_all)
+    ]
 
 
 def cut_out(text: str, spans: Iterable[Span]) -> str:

@@ -36,8 +36,8 @@ class Pairs(list[tuple[str, Any]]):
     """A JSON object as written: a repeated key is kept twice."""
 
 
-def of_value(value: Any, span: Span, words: LabelWords, depth: int = 0) -> list[Candidate | None]:
-    """Candidates in a decoded value: itself, or those in its fields; None holds no label."""
+def of_value(value: Any, span: Span, words: LabelWords, depth: int = 0) -> list[Candidate]:
+    """Candidates in a decoded value: itself, or those in its fields."""
     if depth > DEEPEST:
         return []
     if isinstance(value, Pairs):
@@ -47,25 +47,23 @@ def of_value(value: Any, span: Span, words: LabelWords, depth: int = 0) -> list[
     return []
 
 
-def _of_array(
-    value: list[Any], span: Span, words: LabelWords, depth: int
-) -> list[Candidate | None]:
+def _of_array(value: list[Any], span: Span, words: LabelWords, depth: int) -> list[Candidate]:
     if all(isinstance(item, Pairs) for item in value):
         records = [_record(item, words) for item in value]
         if any(slot.label for slot in records if slot) and None not in records:
-            return [make("json", "records", span, (slot for slot in records if slot))]
+            return make("json", "records", span, (slot for slot in records if slot))
         merged = Pairs(pair for item in value for pair in item)
         if value and all(len(item) == 1 for item in value):  # [{"1": "support"}, {"2": …}]
             return of_object(merged, span, words, depth + 1)
     elif not any(isinstance(item, list) for item in value):
-        return [make("json", "array", span, (element(item, words) for item in value))]
+        return make("json", "array", span, (element(item, words) for item in value))
     elif all(isinstance(item, list) and len(item) == 2 for item in value):
         pairs = [(index_of(item[0]), item[1]) for item in value]
         if all(index is not None and isinstance(label, str) for index, label in pairs):
             slots = (Slot(words(label), index) for index, label in pairs)
-            return [make("json", "pairs", span, slots)]
+            return make("json", "pairs", span, slots)
     elif all(isinstance(item, list) and len(item) == 1 for item in value):
-        return [make("json", "array", span, (element(item[0], words) for item in value))]
+        return make("json", "array", span, (element(item[0], words) for item in value))
     return [c for item in value for c in of_value(item, span, words, depth + 1)]
 
 
@@ -116,13 +114,13 @@ def _record(pairs: Pairs, words: LabelWords) -> Slot | None:
     return Slot(values.pop() if len(values) == 1 else None, index)
 
 
-def of_object(pairs: Pairs, span: Span, words: LabelWords, depth: int) -> list[Candidate | None]:
+def of_object(pairs: Pairs, span: Span, words: LabelWords, depth: int) -> list[Candidate]:
     """An object: numbered, grouped by label, keyed by nugget, one record, or a wrapper of these."""
     for shape in (_numbered_object, _grouped_object, _single_record, _keyed_object):
-        candidate = shape(pairs, span, words)
-        if candidate is not None:
-            return [candidate]
-    inner: list[Candidate | None] = []
+        candidates = shape(pairs, span, words)
+        if candidates:
+            return candidates
+    inner: list[Candidate] = []
     finals = [value for key, value in pairs if key_of(key) in FINAL_KEYS and _holds(value)]
     for key, value in pairs:
         is_draft = key_of(key) in DRAFT_KEYS or (finals and key_of(key) not in FINAL_KEYS)
@@ -135,10 +133,10 @@ def _holds(value: Any) -> bool:
     return isinstance(value, list) and len(value) > 0
 
 
-def _numbered_object(pairs: Pairs, span: Span, words: LabelWords) -> Candidate | None:
+def _numbered_object(pairs: Pairs, span: Span, words: LabelWords) -> list[Candidate]:
     indices = [index_of(key) for key, _ in pairs]
     if not pairs or not all(index is not None for index in indices):
-        return None
+        return []
     slots = (
         Slot(_own_label(value, words), index)
         for index, (_, value) in zip(indices, pairs, strict=True)
@@ -159,34 +157,34 @@ def _own_label(value: Any, words: LabelWords) -> Any:
     return None
 
 
-def _grouped_object(pairs: Pairs, span: Span, words: LabelWords) -> Candidate | None:
+def _grouped_object(pairs: Pairs, span: Span, words: LabelWords) -> list[Candidate]:
     """``{"support": [1, 3], "not_support": [2]}``: every key a label, every value numbers."""
     slots: list[Slot] = []
     for key, value in pairs:
         label = words(key, strict_slot=False)
         is_list = isinstance(value, list) and not isinstance(value, Pairs)
         if label is None or not is_list:  # a bare number may be a count
-            return None
+            return []
         indices = [index_of(number) for number in value]
         if None in indices:
-            return None
+            return []
         slots += (Slot(label, index) for index in indices)
     return make("json", "grouped", span, slots)
 
 
-def _single_record(pairs: Pairs, span: Span, words: LabelWords) -> Candidate | None:
+def _single_record(pairs: Pairs, span: Span, words: LabelWords) -> list[Candidate]:
     names = {key_of(key) for key, _ in pairs}
     if not names & LABEL_KEYS or not all(isinstance(v, (str, int)) for _, v in pairs):
-        return None
+        return []
     slot = _record(pairs, words)
-    return make("json", "record", span, [slot]) if slot else None
+    return make("json", "record", span, [slot]) if slot else []
 
 
-def _keyed_object(pairs: Pairs, span: Span, words: LabelWords) -> Candidate | None:
+def _keyed_object(pairs: Pairs, span: Span, words: LabelWords) -> list[Candidate]:
     """``{"Bees collect nectar": "support", …}``: slots in the order written."""
     labels = [_own_label(value, words) for _, value in pairs]
     if len(pairs) < 1 or None in labels or any(key_of(k) in DRAFT_KEYS for k, _ in pairs):
-        return None
+        return []
     return make("json", "keyed", span, (Slot(label) for label in labels))
 
 
@@ -229,9 +227,7 @@ def bracketed(text: str, words: LabelWords) -> list[Candidate]:
     claimed: list[Span] = []
     for value, span in decoded(text):
         if STEM.search(text, *span) or words.plain_words:
-            decoded_here = [
-                candidate for candidate in of_value(value, span, words) if candidate is not None
-            ]
+            decoded_here = of_value(value, span, words)
             candidates += decoded_here
             claimed += [span] if decoded_here and not _is_single(decoded_here) else []
     if "[" in text or "(" in text or "{" in text:
@@ -317,17 +313,13 @@ def tuple_pairs(text: str, words: LabelWords) -> Iterator[Candidate]:
         items = list(_PAIR_ITEM.finditer(found[0]))
         slots = [Slot(words(item["label"]), index_of(item["key"])) for item in items]
         if len(items) == found[0].count("(") and all(slot.index is not None for slot in slots):
-            candidate = make("python_list", "pairs", found.span(), slots)
-            if candidate is not None:
-                yield candidate
+            yield from make("python_list", "pairs", found.span(), slots)
     for found in _TEXT_PAIRS.finditer(text):
         pairs = [item[0].rpartition(",") for item in _TEXT_PAIR_ITEM.finditer(found[0])]
         keys = [key.strip("( \t\n\"'") for key, _, _ in pairs]
         if all(is_nugget(key, is_pointed=False) for key in keys):
             slots = [Slot(words(label)) for _, _, label in pairs]
-            candidate = make("python_list", "pairs", found.span(), slots)
-            if candidate is not None:
-                yield candidate
+            yield from make("python_list", "pairs", found.span(), slots)
 
 
 def flat_lists(text: str, words: LabelWords) -> Iterator[Candidate]:
@@ -347,12 +339,11 @@ def flat_lists(text: str, words: LabelWords) -> Iterator[Candidate]:
         ]
         if len(slots) == 1 and slots[0].label is None and not is_cut:  # no commas
             slots = [Slot(label) for label in label_sequence(source) or ()]
-        candidate = make(_style(elements), "array", found.span(), slots, is_cut=is_cut)
-        if candidate is not None and (
-            len(slots) > 1 or is_cut or _stands_alone(text, found.span(), elements)
-        ):
-            repair = () if all(quote for _, quote in elements) else ("labels without quotes",)
-            yield candidate.repaired(*repair, *(("no closing bracket",) if is_cut else ()))
+        repairs = [] if all(quote for _, quote in elements) else ["labels without quotes"]
+        repairs += ["no closing bracket"] if is_cut else []
+        for candidate in make(_style(elements), "array", found.span(), slots, is_cut=is_cut):
+            if len(slots) > 1 or is_cut or _stands_alone(text, found.span(), elements):
+                yield candidate.repaired(*repairs)
 
 
 def _without_remark(remark: re.Match[str], words: LabelWords) -> str:
@@ -404,9 +395,8 @@ def loose_objects(text: str, words: LabelWords) -> Iterator[Candidate]:
             continue
         is_cut = found[2] == ""
         for candidate in of_object(Pairs(_loose_pairs(found[1])), found.span(), words, DEEPEST):
-            if candidate is not None:
-                repaired = candidate.repaired("no closing brace" if is_cut else "not valid JSON")
-                yield _under_key(text, replace(repaired, is_cut=is_cut))
+            repaired = candidate.repaired("no closing brace" if is_cut else "not valid JSON")
+            yield _under_key(text, replace(repaired, is_cut=is_cut))
 
 
 _KEY_BEFORE = re.compile(r"[\"']?([^\"'{}\[\],:\n]{1,40})[\"']?\s{0,4}:\s{0,4}\Z")

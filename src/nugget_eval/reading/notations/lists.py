@@ -125,9 +125,9 @@ class _Collector:
             return
         self._under_header(line)
         inline = one_line(line, self.words)
-        if inline is not None:
+        if inline:
             self.finish()
-            self.found.append(inline)
+            self.found += inline
             return
         getattr(self, f"_{line.kind}", self._text)(line)
 
@@ -140,9 +140,7 @@ class _Collector:
             return
         if run.kind == "heading" and run.lines[-1].kind == "label":
             return  # the labels may belong to what is above them
-        candidate = grid(run.lines, self.words) if run.kind == "row" else _of_slots(run)
-        if candidate is not None:
-            self.found.append(candidate)
+        self.found += grid(run.lines, self.words) if run.kind == "row" else _of_slots(run)
 
     def _start(self, kind: str) -> _Run:
         self.finish()
@@ -355,7 +353,7 @@ def _fits(run: _Run, line: Line) -> bool:
     return not (restarts and run.slots[0].index == line.index)
 
 
-def _of_slots(run: _Run) -> Candidate | None:
+def _of_slots(run: _Run) -> list[Candidate]:
     span = (run.lines[0].span[0], run.lines[-1].span[1])
     kind, rule = _style(run)
     kind = _FENCE_FORMATS.get(run.lines[0].fence or "", kind)
@@ -366,9 +364,8 @@ def _of_slots(run: _Run) -> Candidate | None:
         excluded = excluded or ("menu" if is_menu else None)
     if all(line.is_scale for line in run.lines) and are_grades(slots):
         excluded = "menu"
-    candidate = make(kind, rule, span, slots, excluded=excluded)
     is_bare = any(line.is_bare for line in run.lines)
-    return replace(candidate, needs_all=True) if candidate and is_bare else candidate
+    return make(kind, rule, span, slots, excluded=excluded, needs_all=is_bare)
 
 
 def _lettered(run: _Run) -> list[Slot]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 
 from nugget_eval.reading.candidates import (
     FOREIGN_LABEL_KEYS,
@@ -170,7 +169,7 @@ _NO_NUGGET = re.compile(
 # All rows
 
 
-def grid(lines: list[Line], words: LabelWords) -> Candidate | None:
+def grid(lines: list[Line], words: LabelWords) -> list[Candidate]:
     """A table or rows of cells: the column that holds labels, or one row that is the answer."""
     span = (lines[0].span[0], lines[-1].span[1])
     excluded = "menu" if any(line.is_menu for line in lines) else quoted(lines)
@@ -181,8 +180,7 @@ def grid(lines: list[Line], words: LabelWords) -> Candidate | None:
     if len(body) == 1:
         return make(name, "row", span, _row_slots(header, body[0], words), excluded=excluded)
     slots, may_be_counts = _columns(header, body, words)
-    candidate = make(name, "table", span, slots, excluded=excluded)
-    return replace(candidate, needs_all=may_be_counts) if candidate else None
+    return make(name, "table", span, slots, excluded=excluded, needs_all=may_be_counts)
 
 
 def _header(lines: list[Line], words: LabelWords, is_table: bool) -> tuple[str, ...] | None:
@@ -315,8 +313,8 @@ _INLINE_LETTER = re.compile(
 _YEARS = 1000  # a number from here on is hardly that of a nugget
 
 
-def one_line(line: Line, words: LabelWords) -> Candidate | None:
-    """The candidate that a line is by itself: ``1. support, 2. not_support``."""
+def one_line(line: Line, words: LabelWords) -> list[Candidate]:
+    """The candidate that a line is by itself, if any: ``1. support, 2. not_support``."""
     return _inline_numbered(line, words) or _inline_keyed(line, words)
 
 
@@ -327,12 +325,12 @@ def are_grades(slots: Sequence[Slot]) -> bool:
     return labels in (list(LABELS), list(ORDER)) or (has_zero and len(set(labels)) == len(labels))
 
 
-def _inline_numbered(line: Line, words: LabelWords) -> Candidate | None:
+def _inline_numbered(line: Line, words: LabelWords) -> list[Candidate]:
     """``1. support, 2. not_support`` on one line, also behind a few words and a colon."""
     if line.kind in ("fence", "rule", "group") or len(line.text) > 20_000:
-        return None
+        return []
     if not words.plain_words and not _has_two_labels(line.text):
-        return None
+        return []
     marks = list(_INLINE_NUMBER.finditer(line.text))
     if len(marks) < 2:
         return _inline_lettered(line, words)
@@ -342,30 +340,30 @@ def _inline_numbered(line: Line, words: LabelWords) -> Candidate | None:
         for mark, end in zip(marks, ends, strict=True)
     ]
     if not all(slot.label and slot.index < _YEARS for slot in slots if slot.index is not None):
-        return None
+        return []
     is_bare = any(mark["bare"] is not None for mark in marks)
     if is_bare and [slot.index for slot in slots] != list(range(1, len(slots) + 1)):
-        return None  # ``2 support, 1 not_support`` counts labels
+        return []  # ``2 support, 1 not_support`` counts labels
     start = line.span[0] + marks[0].start()
     is_scale = all("=" in mark[0] or mark["bare"] is not None for mark in marks)
     excluded = "menu" if is_scale and are_grades(slots) else quoted([line])
-    candidate = make("numbered", "inline", (start, line.span[1]), slots, excluded=excluded)
-    return replace(candidate, needs_all=True) if candidate and is_bare else candidate
+    span = (start, line.span[1])
+    return make("numbered", "inline", span, slots, excluded=excluded, needs_all=is_bare)
 
 
-def _inline_lettered(line: Line, words: LabelWords) -> Candidate | None:
+def _inline_lettered(line: Line, words: LabelWords) -> list[Candidate]:
     """``a) support, b) not_support`` on one line."""
     marks = list(_INLINE_LETTER.finditer(line.text))
     numbers = numbers_of([mark["mark"].lower() for mark in marks]) if len(marks) > 1 else None
     if numbers is None or numbers[0] != 1:
-        return None
+        return []
     ends = [mark.start() for mark in marks[1:]] + [len(line.text)]
     slots = [
         Slot(_inline_label(line.text[mark.end() : end], words), number)
         for mark, end, number in zip(marks, ends, numbers, strict=True)
     ]
     if not all(slot.label for slot in slots):
-        return None
+        return []
     excluded = "menu" if [slot.label for slot in slots] == list(LABELS) else quoted([line])
     span = (line.span[0] + marks[0].start(), line.span[1])
     return make("numbered", "inline", span, slots, excluded=excluded)
@@ -377,10 +375,10 @@ _INLINE_KEYED = re.compile(
 )
 
 
-def _inline_keyed(line: Line, words: LabelWords) -> Candidate | None:
+def _inline_keyed(line: Line, words: LabelWords) -> list[Candidate]:
     """``Opened in 1932 → support; closed in 1999 → not_support`` on one line."""
     if line.kind in ("fence", "rule", "group", "item") or not _MARKED_PAIR.search(line.text):
-        return None
+        return []
     slots, at = [], 0
     while at < len(line.text.rstrip()):
         pair = _INLINE_KEYED.match(line.text, at)
@@ -390,14 +388,12 @@ def _inline_keyed(line: Line, words: LabelWords) -> Candidate | None:
             or label is None
             or not is_nugget(pair["key"], is_pointed=pair["mark"] != ":")
         ):
-            return None
+            return []
         slots.append(Slot(label, None, (line.span[0] + at, line.span[0] + pair.end())))
         at = pair.end()
-    return (
-        make("prose", "keyed", line.span, slots, excluded=quoted([line]))
-        if len(slots) > 1
-        else None
-    )
+    if len(slots) < 2:
+        return []
+    return make("prose", "keyed", line.span, slots, excluded=quoted([line]))
 
 
 _MARKED_PAIR = re.compile(r"(?:→|->|=>|:)[^;,]{4,40}[;,][^;]{2,300}(?:→|->|=>|:)")

@@ -201,10 +201,8 @@ def _starts_anew(tag: _Tag, group: _Group, gap: str) -> bool:
     return is_wrapper or (group.depth == 0 and bool(gap.strip(" \t\r\n,;|&")))
 
 
-def _finished(group: _Group) -> Iterator[Candidate]:
-    candidate = make("xml", "elements", (group.start, group.end), group.slots)
-    if candidate is not None:
-        yield candidate
+def _finished(group: _Group) -> list[Candidate]:
+    return make("xml", "elements", (group.start, group.end), group.slots)
 
 
 def _leaf(group: _Group, tag: _Tag, content: str, span: Span, words: LabelWords) -> None:

@@ -25,20 +25,18 @@ def stated(text: str, words: LabelWords, count: int) -> list[Candidate]:
     if len(text) > LONGEST_PROSE:
         return []
     slots = claimed(text, words, count)
-    candidate = None
+    statements: list[Candidate] = []
     everyone = range(1, count + 1)
     covered = {slot.index for slot in slots if slot.label and slot.index in everyone}
     is_reasoning = len(covered) < count and any(slot.explained for slot in slots)
     if covered and not is_reasoning:
         starts = [slot.span[0] for slot in slots if slot.span]
         ends = [slot.span[1] for slot in slots if slot.span]
-        candidate = make("prose", "statements", (min(starts), max(ends)), slots)
-    if count > 1 and candidate is not None:
-        return [candidate]
+        statements = make("prose", "statements", (min(starts), max(ends)), slots)
     if count > 1:
-        return list(enumerated(text, words, count)) or list(single(text, words))
-    candidates = sorted([*single(text, words), *assigned(text, words)], key=lambda one: one.span)
-    return candidates or ([candidate] if candidate else [])
+        return statements or list(enumerated(text, words, count)) or list(single(text, words))
+    by_sentence = [*single(text, words), *assigned(text, words)]
+    return sorted(by_sentence, key=lambda candidate: candidate.span) or statements
 
 
 _LONGEST_LISTING = 4_000
@@ -56,27 +54,25 @@ def enumerated(text: str, words: LabelWords, count: int) -> Iterator[Candidate]:
     """One candidate per sentence that lists a label for each nugget and says nothing else."""
     for sentence in v.SENTENCE.finditer(text):
         if len(sentence[0]) <= _LONGEST_LISTING and not sentence[0].endswith("?"):
-            candidate = _enumerated(sentence[0], sentence.start(), words, count)
-            if candidate is not None:
-                yield candidate
+            yield from _enumerated(sentence[0], sentence.start(), words, count)
 
 
-def _enumerated(sentence: str, at: int, words: LabelWords, count: int) -> Candidate | None:
+def _enumerated(sentence: str, at: int, words: LabelWords, count: int) -> list[Candidate]:
     found = list(v.LABEL.finditer(sentence))
     if len(found) != count or count < 2:
-        return None
+        return []
     if not all(_JOIN.fullmatch(sentence, a.end(), b.start()) for a, b in pairwise(found)):
-        return None
+        return []
     start, end = found[0].start(), found[-1].end()
     lead, tail = sentence[:start], sentence[end:]
     if not _LEAD.fullmatch(lead) or not _TAIL.fullmatch(tail) or cue_before(lead):
-        return None
+        return []
     labels = [words(one[0], strict_slot=False) for one in found]
     if None in labels:
-        return None
+        return []
     is_each = _RESPECTIVELY.search(lead) or _RESPECTIVELY.search(tail)
     if not is_each and (not _LABEL_NOUN.search(lead) or tuple(labels) == LABELS):
-        return None
+        return []
     slots = (
         Slot(label, None, (at + one.start(), at + one.end()))
         for label, one in zip(labels, found, strict=True)
@@ -145,9 +141,7 @@ def single(text: str, words: LabelWords) -> Iterator[Candidate]:
         ):
             continue
         span = (statement.start(), statement.end("label"))
-        candidate = make("prose", "statement", span, [Slot(label, None, span)])
-        if candidate is not None:
-            yield candidate
+        yield Candidate("prose", "statement", span, (Slot(label, None, span),))
 
 
 _ANY_LABEL = re.compile(rf"(?<![A-Za-z0-9_]){_LABEL}", re.IGNORECASE)
@@ -168,10 +162,9 @@ def assigned(text: str, words: LabelWords) -> Iterator[Candidate]:
         if label is None:
             continue
         has_label = True
-        start, end = (sentence.start() + place for place in labels[0].span("label"))
-        candidate = make("prose", "statement", (start, end), [Slot(label, None, (start, end))])
-        if candidate is not None:
-            yield candidate
+        at = sentence.start()
+        span = (at + labels[0].start("label"), at + labels[0].end("label"))
+        yield Candidate("prose", "statement", span, (Slot(label, None, span),))
 
 
 def _assigned(
