@@ -238,6 +238,7 @@ def bracketed(text: str, words: LabelWords) -> list[Candidate]:
         rest = cut_out(rest, (pair.span for pair in pairs))
         candidates += flat_lists(rest, words)
         candidates += loose_objects(rest, words)
+    candidates = [_under_key(text, candidate) for candidate in candidates]
     candidates.sort(key=lambda candidate: candidate.span)
     return _joined_rows(text, candidates)
 
@@ -396,7 +397,7 @@ def loose_objects(text: str, words: LabelWords) -> Iterator[Candidate]:
         is_cut = found[2] == ""
         for candidate in of_object(Pairs(_loose_pairs(found[1])), found.span(), words, DEEPEST):
             repaired = candidate.repaired("no closing brace" if is_cut else "not valid JSON")
-            yield _under_key(text, replace(repaired, is_cut=is_cut))
+            yield replace(repaired, is_cut=is_cut)
 
 
 _KEY_BEFORE = re.compile(r"[\"']?([^\"'{}\[\],:\n]{1,40})[\"']?\s{0,4}:\s{0,4}\Z")
