@@ -18,18 +18,7 @@ from lm_eval.errors import LmEvalError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class, opened_model, plain_arguments
 from lm_eval.reports.writer import opened_writer
-from lm_eval.run.plan import (
-    Outcome,
-    Prepared,
-    Run,
-    RunOptions,
-    argument_holders,
-    backend_arguments,
-    seed_all,
-    shares_of,
-    speed_notes,
-    with_chat_default,
-)
+from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, seed_all, shares_of
 from lm_eval.run.prepare import adapt, fitted, prepare_all
 from lm_eval.run.results import (
     SampleSink,
@@ -59,7 +48,7 @@ def task_manager(
     include_path: IncludePath = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> TaskManager:
-    """What loads the tasks of a run: they learn the model's arguments, without secrets."""
+    """The loader of a run's tasks, which learn the model's arguments, without secrets."""
     known = {name: value for name, value in model_args.items() if not is_secret_name(name)}
     return TaskManager(
         include_path, parity=parity, metadata={**plain_arguments(known), **(metadata or {})}
@@ -83,43 +72,47 @@ def execute(
     on_prepared: Callable[[Sequence[Prepared]], None] | None = None,
     opened: Callable[[], LM] | None = None,
 ) -> Outcome:
-    """Tasks → results: what was scored, and where its files are.
+    """Tasks → results: the scores, and where their files are.
 
-    ``on_sample`` gets each sample as it is scored, ``on_prepared`` the requests before they are sent.
-    ``opened`` gives the run's model, which then stays open, where several runs share one.
+    ``on_prepared`` gets the requests before they are sent, ``on_sample`` each sample as it is scored.
+    Several runs can share a model: ``opened`` returns it, and it stays open.
     """
     started = time.time()
-    run = with_chat_default(run, tasks)
+    run = run.with_chat_default(tasks)
     groups = [] if run.options.predict_only else groups
-    model_args = backend_arguments(run)
+    model_args = run.backend_arguments()
     seed_all(run.seeds)
-    with hiding(model_args, *argument_holders(run, tasks)), ExitStack() as stack:
-        prepared = _prepared(run, tasks, model_args, opened)  # tasks → requests
+    with hiding(model_args, *run.argument_holders(tasks)), ExitStack() as stack:
+        prepared = _prepared(run, tasks, model_args, is_shared=opened is not None)
         if groups:
             from lm_eval.run.groups import check_groups, group_results
 
             check_groups(groups)
-        writer = None
+        writer = store = None
         if run.output_path is not None:
             writer = stack.enter_context(opened_writer(run.output_path, run.model_name))
         with opened_model(opened() if opened else run.model, model_args) as model:
             prepared, options = adapt(prepared, model, run.options)
             if on_prepared is not None:
                 on_prepared(prepared)
-            store = stack.enter_context(
-                opened_store(run, prepared, options, model, model_args, writer)
-            )
-            hand_in_batches(run, prepared, model, store)
+            if run.keeps_answers_of(model):
+                store = opened_store(run, prepared, options, model, model_args, writer)
+                stack.enter_context(store)
+            if run.batch_api is not None:
+                hand_in_batches(run.batch_api, prepared, model, store)
             items = run_items(tasks, writer)
-            sink = sample_sink(items, writer, on_sample)
-            speeds = speed_notes(run, model_args)
             results = run_all(
-                prepared, model, options, on_sample=sink, kept=store.kept, speeds=speeds
+                prepared,
+                model,
+                options,
+                on_sample=sample_sink(items, writer, on_sample),
+                kept=None if store is None else store.kept,
+                speeds=run.speed_notes(model_args),
             )
             info = run_info(run, options, model_args, model, started)
             warn_of_model(run, model)
-        scored = group_results(groups, results) if groups else []
-        outcome = Outcome(results, scored, info, items=items)
+        grouped = group_results(groups, results) if groups else []
+        outcome = Outcome(results, grouped, info, items=items)
         write_results(outcome, store, writer)
         return outcome
 
@@ -128,14 +121,23 @@ def _prepared(
     run: Run,
     tasks: Sequence[ConfigurableTask],
     model_args: Mapping[str, Any],
-    opened: Callable[[], LM] | None,
+    *,
+    is_shared: bool,
 ) -> list[Prepared]:
-    """Tasks → requests. A model that costs nothing to make says before how it is asked."""
+    """Tasks → requests, checked before the model is loaded.
+
+    A model that costs nothing to make is asked first what it can take, and what its answers are kept
+    under, so that requests are built once.
+    """
     options, keys = run.options, None
     if isinstance(run.model, LM) or model_class(run.model).is_light:
-        with suppress(LmEvalError), opened_model(run.model, model_args) as model:  # told below
+        with (
+            suppress(LmEvalError),
+            opened_model(run.model, model_args) as model,
+        ):  # raised again later
             options = fitted(run.options, model)
-            keys = None if opened else keys_of(run, model, model_args)
+            if run.keeps_answers_of(model) and not is_shared:
+                keys = keys_of(run, model, model_args)
     return prepare_all(tasks, options, keys)
 
 
@@ -150,8 +152,8 @@ def run_all(
 ) -> list[TaskResult]:
     """Requests → answers → scores. A task of the harness has a result for each of its filters.
 
-    ``on_sample`` gets the samples in the order in which docs are complete; ``kept`` is where answers
-    are looked up before the model is asked, and stored.
+    ``on_sample`` gets the samples in the order in which docs are complete. Answers are looked up in
+    ``kept`` before the model is asked, and stored there.
     """
     if any(task.scores_choices for task in prepared):
         from lm_eval.run.borders import warn_of_borders

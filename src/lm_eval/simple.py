@@ -20,7 +20,7 @@ from lm_eval.orders.permutation import parse_permutation
 from lm_eval.reports.samples import write_out as print_prompts
 from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.requests.options import MAX_SKIPPED
-from lm_eval.run.plan import SEEDS, Run, RunOptions, priced
+from lm_eval.run.plan import SEEDS, Run, RunOptions
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
@@ -121,7 +121,7 @@ def simple_evaluate(
         },
         parity=parity or (task_manager is not None and task_manager.parity),
     )
-    run = priced(run, prices)
+    run = run.with_prices(prices)
     manager = task_manager
     if manager is None:
         manager = evaluator.task_manager(arguments, parity=parity, metadata=metadata)

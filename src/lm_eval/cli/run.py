@@ -22,7 +22,7 @@ from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.registry import MODELS
 from lm_eval.reports.samples import write_out
 from lm_eval.requests import PromptOptions, allowed_count, check_limit
-from lm_eval.run.plan import BATCH_LOOK_S, Outcome, Prepared, Run, RunOptions, priced
+from lm_eval.run.plan import BATCH_LOOK_S, Outcome, Prepared, Run, RunOptions
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
@@ -230,7 +230,7 @@ def run_of(args: argparse.Namespace) -> Run:
         command=args.command_line,
         batch_api=_batch_seconds(args.batch_api),
     )
-    return priced(run, args.prices)
+    return run.with_prices(args.prices)
 
 
 def _batch_seconds(value: str | float | None) -> float | None:

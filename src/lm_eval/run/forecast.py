@@ -15,15 +15,7 @@ from lm_eval.models.loading import answering, model_class, opened_model
 from lm_eval.reports.costs import Forecast
 from lm_eval.requests import Request
 from lm_eval.run.groups import check_groups
-from lm_eval.run.plan import (
-    Prepared,
-    Run,
-    argument_holders,
-    backend_arguments,
-    shares_of,
-    speed_notes,
-    with_chat_default,
-)
+from lm_eval.run.plan import Prepared, Run, shares_of
 from lm_eval.run.prepare import adapt, prepare_all
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
@@ -39,16 +31,16 @@ def forecast(
     on_prepared: Callable[[Sequence[Prepared]], None] | None = None,
 ) -> list[Forecast]:
     """What each task would ask of the model. ``on_prepared`` gets the tasks with their requests."""
-    run = with_chat_default(run, tasks)
-    model_args = backend_arguments(run)
-    with hiding(model_args, *argument_holders(run, tasks)):
+    run = run.with_chat_default(tasks)
+    model_args = run.backend_arguments()
+    with hiding(model_args, *run.argument_holders(tasks)):
         prepared = prepare_all(tasks, run.options)
         check_groups([] if run.options.predict_only else groups)
         with estimator(run.model, model_args) as model:
             prepared, _ = adapt(prepared, model, run.options)
             if on_prepared is not None:
                 on_prepared(prepared)
-            speeds = speed_notes(run, model_args)
+            speeds = run.speed_notes(model_args)
             known = {} if speeds is None else speeds.known()
             shows = run.options.shows_progress
             return [_forecast(one, model, shows, known) for one in prepared]

@@ -43,10 +43,8 @@ SEEDS: Mapping[str, int | None] = {
     "torch_seed": 1234,
     "fewshot_seed": 1234,
 }
-
-
 BATCH_LOOK_S = 60.0
-"""How often batches are looked at, where nobody says."""
+"""How often batches are looked at, unless the run says otherwise."""
 SCORED_TYPES = ("multiple_choice", "loglikelihood")
 """Output types of tasks whose answers are given to the model, which scores them."""
 
@@ -71,17 +69,9 @@ class RunOptions:
     max_failed: str | int = 0
     """How many requests may fail before the run stops: a number, or a share such as ``1%``."""
     max_skipped: str | float = MAX_SKIPPED
+    """How many docs of each task may be left out because they cannot be asked, likewise."""
     show_redacted: bool = False
     """Whether samples hold what tasks with ``redact`` hide."""
-    """How many docs of each task may be left out because they cannot be asked, likewise."""
-
-
-def argument_holders(run: Run, tasks: Sequence[ConfigurableTask]) -> Iterator[Mapping[str, Any]]:
-    """Arguments besides the model's that may carry a key: to the server, or to a data set."""
-    yield run.options.prompt.gen_kwargs
-    for task in tasks:
-        yield task.config.generation_kwargs or {}
-        yield task.config.dataset_kwargs or {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,6 +109,68 @@ class Run:
     @property
     def backend(self) -> str:
         return type(self.model).__name__ if isinstance(self.model, LM) else self.model or "gguf"
+
+    def argument_holders(self, tasks: Sequence[ConfigurableTask]) -> Iterator[Mapping[str, Any]]:
+        """Arguments besides the model's that may carry a key: to the server, or to a data set."""
+        yield self.options.prompt.gen_kwargs
+        for task in tasks:
+            yield task.config.generation_kwargs or {}
+            yield task.config.dataset_kwargs or {}
+
+    def with_chat_default(self, tasks: Sequence[ConfigurableTask]) -> Run:
+        """This run, asked as a chat if nobody said how and the embedded model, tuned for chats, answers.
+
+        Tasks without a format keep the harness's default, which is a plain prompt.
+        """
+        prompt = self.options.prompt
+        if prompt.as_chat is not None or self.model_name != EMBEDDED_MODEL or self.parity:
+            return self
+        if not all(task.format is not None for task in tasks):
+            return self
+        return replace(self, options=replace(self.options, prompt=replace(prompt, as_chat=True)))
+
+    def with_prices(self, path: PathLike | None) -> Run:
+        """This run with its model's prices from a file, if one is given."""
+        if path is None:
+            return self
+        from lm_eval.answers.prices import read_prices
+
+        prices = read_prices(path).of(self.model_name)
+        return replace(self, prices=prices if self.batch_api is None else prices.in_batches)
+
+    def backend_arguments(self) -> dict[str, Any]:
+        """The model's arguments, with batch size and device if the backend takes them."""
+        model_args = dict(self.model_args)
+        settings = {
+            "batch_size": self.batch_size,
+            "max_batch_size": self.max_batch_size,
+            "device": self.device,
+            "trust_remote_code": self.trust_remote_code or None,
+        }
+        for name, value in settings.items():
+            if value is None or name in model_args:
+                continue
+            taken = [] if isinstance(self.model, LM) else model_parameters(self.model, model_args)
+            if taken is None or name in taken:
+                model_args[name] = value
+            else:
+                warnings.warn(
+                    f"Model {self.backend!r} takes no {name}, so --{name} has no effect.",
+                    LmEvalWarning,
+                    stacklevel=2,
+                )
+        return model_args
+
+    def speed_notes(self, model_args: Mapping[str, Any]) -> SpeedNotes | None:
+        """Where the speed of the model is noted; None for a model object, which has no name."""
+        if isinstance(self.model, LM):
+            return None
+        known = {name: value for name, value in model_args.items() if not is_secret_name(name)}
+        return SpeedNotes(f"{self.backend} {sorted(plain_arguments(known).items())}")
+
+    def keeps_answers_of(self, model: LM) -> bool:
+        """Whether answers are kept, in case the run is interrupted or for other runs."""
+        return self.use_cache is not None or model.keeps_answers
 
 
 @dataclass
@@ -229,29 +281,6 @@ class Outcome:
         )
 
 
-def with_chat_default(run: Run, tasks: Sequence[ConfigurableTask]) -> Run:
-    """The run, asked as a chat where nobody said and the embedded model, tuned for chats, answers.
-
-    Tasks without a format keep the harness's default, which is a plain prompt.
-    """
-    prompt = run.options.prompt
-    if prompt.as_chat is not None or run.model_name != EMBEDDED_MODEL or run.parity:
-        return run
-    if not all(task.format is not None for task in tasks):
-        return run
-    return replace(run, options=replace(run.options, prompt=replace(prompt, as_chat=True)))
-
-
-def priced(run: Run, path: PathLike | None) -> Run:
-    """The run with its model's prices from a file; as it is where no file is given."""
-    if path is None:
-        return run
-    from lm_eval.answers.prices import read_prices
-
-    prices = read_prices(path).of(run.model_name)
-    return replace(run, prices=prices if run.batch_api is None else prices.in_batches)
-
-
 def seed_all(seeds: Mapping[str, int | None]) -> None:
     """Seed Python's random numbers, and those of numpy and torch where the process has loaded them.
 
@@ -269,14 +298,6 @@ def seed_all(seeds: Mapping[str, int | None]) -> None:
         sys.modules["numpy"].random.seed(seeds["numpy_seed"])
     if "torch" in sys.modules and seeds["torch_seed"] is not None:
         sys.modules["torch"].manual_seed(seeds["torch_seed"])
-
-
-def speed_notes(run: Run, model_args: Mapping[str, Any]) -> SpeedNotes | None:
-    """Where the speed of the run's model is noted; None for a model object, which has no name."""
-    if isinstance(run.model, LM):
-        return None
-    known = {name: value for name, value in model_args.items() if not is_secret_name(name)}
-    return SpeedNotes(f"{run.backend} {sorted(plain_arguments(known).items())}")
 
 
 def shares_of(prepared: Sequence[Prepared], model: LM) -> list[Share]:
@@ -302,27 +323,3 @@ def _tokens(request: Request) -> float:
     """About how many tokens a request has: its prompt, and what is scored after it."""
     parts = request.args[:1] if isinstance(request, GenerateRequest) else request.args[:2]
     return max(1.0, sum(len(str(part)) for part in parts) / CHARACTERS_A_TOKEN)
-
-
-def backend_arguments(run: Run) -> dict[str, Any]:
-    """The model's arguments, with batch size and device where the backend takes them."""
-    model_args = dict(run.model_args)
-    settings = {
-        "batch_size": run.batch_size,
-        "max_batch_size": run.max_batch_size,
-        "device": run.device,
-        "trust_remote_code": run.trust_remote_code or None,
-    }
-    for name, value in settings.items():
-        if value is None or name in model_args:
-            continue
-        taken = [] if isinstance(run.model, LM) else model_parameters(run.model, model_args)
-        if taken is None or name in taken:
-            model_args[name] = value
-        else:
-            warnings.warn(
-                f"Model {run.backend!r} takes no {name}, so --{name} has no effect.",
-                LmEvalWarning,
-                stacklevel=2,
-            )
-    return model_args

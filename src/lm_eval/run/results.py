@@ -282,13 +282,15 @@ def warn_of_model(run: Run, model: LM) -> None:
         warnings.warn(f"Model {run.model_name}: {note}", LmEvalWarning, stacklevel=3)
 
 
-def write_results(outcome: Outcome, store: RunStore, writer: ResultWriter | None) -> None:
+def write_results(outcome: Outcome, store: RunStore | None, writer: ResultWriter | None) -> None:
     """Write the files of a finished run, then give up its store; ``outcome`` learns where they are."""
-    if store.kept is not None:
-        outcome.reused, outcome.asked = store.kept.found, store.kept.added
-        if outcome.reused or store.kept.is_shared:
+    kept = None if store is None else store.kept
+    if store is not None and kept is not None:
+        outcome.reused, outcome.asked = kept.found, kept.added
+        if outcome.reused or kept.is_shared:
             outcome.info.answers = {"total": store.total or 0, "reused": outcome.reused}
     if writer is not None and outcome.items is not None:
         outcome.task_hashes = writer.task_hashes()
         outcome.path = writer.finish(outcome.as_dict(), outcome.items.to_dict())
-    store.finish(is_complete=not any(result.missing for result in outcome.results))
+    if store is not None:
+        store.finish(is_complete=not any(result.missing for result in outcome.results))

@@ -261,7 +261,7 @@ def _forget_old_runs(folder: Path) -> None:
 
 
 def keys_of(run: Run, model: LM, model_args: Mapping[str, Any]) -> RequestKeys | None:
-    """What makes the keys of a run's requests in its store of answers; None where it keeps none."""
+    """The keys of a run's requests in its store; None if its answers cannot be told from others."""
     identity = _identity(run, model, model_args)
     if identity is None:
         return None
@@ -276,7 +276,7 @@ def opened_store(
     model_args: Mapping[str, Any],
     writer: ResultWriter | None,
 ) -> RunStore:
-    """The store of a run's answers: a file of its own until it is finished, or ``--use_cache``."""
+    """The store of a run's answers: its own file until it is finished, or ``--use_cache``."""
     return run_store(
         model,
         _identity(run, model, model_args),
@@ -290,9 +290,6 @@ def opened_store(
 
 
 def _identity(run: Run, model: LM, model_args: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What tells the model's answers from another's; None where nothing does, or none are kept."""
-    if run.use_cache is None and not model.keeps_answers:
-        return None
     return model_identity(model, None if isinstance(run.model, LM) else run.backend, model_args)
 
 
@@ -324,10 +321,10 @@ def run_key(
     )
 
 
-def hand_in_batches(run: Run, prepared: Sequence[Prepared], model: LM, store: RunStore) -> None:
-    """Have the model ask through batches of its provider, if the run says so and that can be."""
-    if run.batch_api is None:
-        return
+def hand_in_batches(
+    look_s: float, prepared: Sequence[Prepared], model: LM, store: RunStore | None
+) -> None:
+    """Have the model ask through batches of its provider, looked at every ``look_s`` seconds."""
     name = type(model).__name__
     scored = [one.task.name for one in prepared if set(one.counts) != {GenerateRequest.kind}]
     if not getattr(model, "batch_protocol", ""):
@@ -345,7 +342,7 @@ def hand_in_batches(run: Run, prepared: Sequence[Prepared], model: LM, store: Ru
             "--batch_api hands in each prompt as a line of its own, to one provider: leave batch_size "
             "and further addresses in base_url out."
         )
-    if store.kept is None:
+    if store is None or store.kept is None:
         raise UsageError(
             "--batch_api needs a place for the ids of batches, and this run keeps no answers. Give "
             "--output_path or --use_cache."
@@ -353,4 +350,4 @@ def hand_in_batches(run: Run, prepared: Sequence[Prepared], model: LM, store: Ru
     from lm_eval.models.batches.stream import use_batches
 
     kept = store.kept
-    use_batches(model, key_of=kept.keys.of, notes=kept.store, look_s=run.batch_api)
+    use_batches(model, key_of=kept.keys.of, notes=kept.store, look_s=look_s)

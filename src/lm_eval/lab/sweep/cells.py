@@ -27,7 +27,7 @@ from lm_eval.models.base import LM
 from lm_eval.models.loading import opened_model
 from lm_eval.reports.items import ItemColumns, RunItems
 from lm_eval.requests.values import Usage
-from lm_eval.run.plan import Outcome, Run, backend_arguments
+from lm_eval.run.plan import Outcome, Run
 from lm_eval.run.prepare import prepare
 from lm_eval.scoring.results import TaskResult
 from lm_eval.scoring.score import task_metrics
@@ -220,7 +220,7 @@ class OpenedModel(ExitStack):
     def model(self) -> LM:
         """The model, ready to answer."""
         if self._model is None:
-            opening = opened_model(self._run.model, backend_arguments(self._run))
+            opening = opened_model(self._run.model, self._run.backend_arguments())
             self._model = self.enter_context(opening)
         return self._model
 
