@@ -24,6 +24,7 @@ from lm_eval.errors import (
     nearest,
 )
 from lm_eval.formats.checks import FORMAT_FIELDS, check_format, checked_field
+from lm_eval.formats.identity import UNMEASURED
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.variants import SUFFIX, check_suffix, enforced, split_suffix
 from lm_eval.registry import FORMATS, TEMPLATES
@@ -64,9 +65,8 @@ def is_format(name: Any) -> bool:
 def register_format(name: str, definition: PromptFormat | Mapping[str, Any] | str | Path) -> None:
     """Add a format under ``name``: a ``PromptFormat``, a mapping of fields, or a YAML file's path."""
     _register_builtins()
-    is_file = isinstance(definition, str | Path)
-    value: Any = _FormatFile(Path(str(definition))) if is_file else definition
-    place = str(definition) if is_file else _caller()
+    value: Any = Path(definition) if isinstance(definition, str) else definition
+    place = str(value) if isinstance(value, Path) else _caller()
     compiled = _compile_any(name, value, place)  # first: a bad definition takes no name
     FORMATS.register(name, value, place=place)
     _COMPILED[name] = (value, compiled)
@@ -118,11 +118,9 @@ class OwnFormats(Mapping[str, PromptFormat]):
         return len(self._formats)
 
 
-def compile_formats(
-    spec: Any, *, task: str, where: str | None = None
-) -> Mapping[str, PromptFormat]:
+def compile_formats(spec: Any, *, task: str) -> Mapping[str, PromptFormat]:
     """A task's ``formats:`` value as a map of its own formats; the first is its default."""
-    where = where or f"Task {task!r}, formats"
+    where = f"Task {task!r}, formats"
     if isinstance(spec, str):
         return {spec: find_format(spec, {}, task=task)}
     if not isinstance(spec, Mapping) or not spec:
@@ -131,7 +129,7 @@ def compile_formats(
             f"not {shorten(spec)}."
         )
     if "type" in spec:
-        compiled = compile_format(spec, name=_inline_name(spec), where=where)
+        compiled = compile_format(spec, name=str(spec.get("name") or spec["type"]), where=where)
         return {compiled.name: compiled}
     return OwnFormats(
         {
@@ -188,18 +186,6 @@ def _dumped(data: dict[str, Any]) -> str:
     return text
 
 
-class _FormatFile:
-    """A YAML file that holds one format; read when the format is first asked for."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def compile(self, name: str) -> PromptFormat:
-        from lm_eval.config.yaml import load_yaml
-
-        return compile_format(load_yaml(self.path), name=name, where=str(self.path))
-
-
 _SHOWN_FIRST = (
     *("mcqa", "cloze", "generate", "cot", "bare", "fill", "qa", "mcq_cot", "boxed", "continuation"),
 )
@@ -218,7 +204,7 @@ def _builtin_files() -> dict[str, Path]:
 @lru_cache(maxsize=1)
 def _register_builtins() -> None:
     for name, file in _builtin_files().items():
-        FORMATS.register(name, _FormatFile(file), place="built in")
+        FORMATS.register(name, file, place="built in")
 
 
 _COMPILED: dict[str, tuple[Any, PromptFormat]] = {}
@@ -240,14 +226,14 @@ def _caller() -> str:
 def _compile_any(name: str, definition: Any, place: str) -> PromptFormat:
     if isinstance(definition, PromptFormat):
         return replace(definition, name=name)
-    if isinstance(definition, _FormatFile):
-        return definition.compile(name)
+    if isinstance(definition, Path):  # a YAML file, read when the format is first asked for
+        from lm_eval.config.yaml import load_yaml
+
+        return compile_format(load_yaml(definition), name=name, where=str(definition))
     if isinstance(definition, Mapping):
         return compile_format(definition, name=name, where=f"Format {name!r}")
     if callable(definition):
         return _compile_any(name, definition(), place)
-    if isinstance(definition, Path):
-        return _FormatFile(definition).compile(name)
     raise ConfigError(
         f"Format {name!r} ({place}) is a {type(definition).__name__}; expected a "
         "mapping of fields, a PromptFormat, a path to a YAML file, or a function that gives one."
@@ -256,18 +242,14 @@ def _compile_any(name: str, definition: Any, place: str) -> PromptFormat:
 
 def _own_format(key: str, value: Any, where: str) -> PromptFormat:
     """One entry of a task's map: ``mcqa: null``, ``mcqa: {…}`` or ``mine: {type: mcqa, …}``."""
-    where = f"{where}.{key}"
-    if value is None:
-        value = {}
-    is_known = is_format(key)
+    where, is_known = f"{where}.{key}", is_format(key)
     if not is_known and nearest(key, FORMAT_FIELDS) and not is_format(value):
         hint = "" if key in FORMAT_FIELDS else did_you_mean(key, FORMAT_FIELDS)
         raise ConfigError(
             f"{where}: {key!r} is not a known format.{hint} Fields of one format need a `type` beside "
             "them that says which format they change."
         )
-    if isinstance(value, str):
-        value = {"type": value}
+    value = {} if value is None else {"type": value} if isinstance(value, str) else value
     if not isinstance(value, Mapping):
         raise ConfigError(f"{where}: expected a mapping of format fields, not {shorten(value)}.")
     if "type" not in value:
@@ -279,10 +261,6 @@ def _own_format(key: str, value: Any, where: str) -> PromptFormat:
             )
         value = {"type": key, **value}
     return compile_format(value, name=key, where=where)
-
-
-def _inline_name(spec: Mapping[str, Any]) -> str:
-    return str(spec.get("name") or spec["type"])
 
 
 def _base(name: Any, where: str) -> PromptFormat:
@@ -298,17 +276,11 @@ def _base(name: Any, where: str) -> PromptFormat:
 
 def _difference(fmt: PromptFormat, base: PromptFormat | None) -> dict[str, Any]:
     """The fields of ``fmt`` that ``base`` does not give, as YAML data."""
-    start = base or PromptFormat(name=fmt.name)
-    theirs, ours = start.as_data(), fmt.as_data()
-    if base is not None:
-        differing = {"type": base.name}
-        ignored = {"name", "summary", "kind"}
-    else:
-        differing = {}
-        ignored = set()
-    for key, value in ours.items():
-        if key not in ignored and (value != theirs[key] or (base is None and key == "name")):
-            differing[key] = value
-    if base is not None and fmt.name != base.name:
-        differing = {"name": fmt.name, **differing}
-    return differing
+    ours = fmt.as_data()
+    theirs = (base or PromptFormat(name=fmt.name)).as_data()
+    differing = {key: value for key, value in ours.items() if value != theirs[key]}
+    if base is None:
+        return {"name": fmt.name, **differing}
+    name = {"name": fmt.name} if fmt.name != base.name else {}
+    others = {key: value for key, value in differing.items() if key not in UNMEASURED}
+    return {**name, "type": base.name, **others}

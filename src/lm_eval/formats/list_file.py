@@ -19,7 +19,7 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.registry import FORMATS
 
 LIST_VERSION = 1
-_KEYS = (*("format_list", "axis", "base", "seed", "most_choices", "sizes", "rejected", "formats"),)
+_KEYS = ("format_list", "axis", "base", "seed", "most_choices", "sizes", "rejected", "formats")
 _ENTRY_KEYS = ("name", "fingerprint", "slots", "fields", "options")
 
 
