@@ -129,22 +129,25 @@ class Grammar:
     @cached_property
     def regex(self) -> str:
         """The parts as one regular expression, of the kind that all engines know."""
+        return self._joined("(?:")
+
+    def _joined(self, group: str) -> str:
+        """The parts as a regular expression, with ``group`` to open the group around each hole."""
         inner = [
-            f"(?:{part.regex})" if isinstance(part, Hole) else escaped(part) for part in self.parts
+            f"{group}{part.regex})" if isinstance(part, Hole) else escaped(part)
+            for part in self.parts
         ]
         return (" ?" if self.lead else "") + "".join(inner)
 
     @cached_property
     def texts(self) -> tuple[str, ...] | None:
         """Every text that the parts allow, without the blank; None where there are too many to list."""
-        open_ones = [part for part in self.parts if isinstance(part, Hole)]
-        if len(open_ones) != 1 or open_ones[0].is_open:
+        if len(self.holes) != 1 or self.is_open:
             return None
-        place = self.parts.index(open_ones[0])
-        before, after = self.parts[:place], self.parts[place + 1 :]
+        (hole,) = self.holes
         return tuple(
-            f"{''.join(map(str, before))}{choice}{''.join(map(str, after))}"
-            for choice in open_ones[0].choices
+            "".join([choice if part is hole else str(part) for part in self.parts])
+            for choice in hole.choices
         )
 
     @cached_property
@@ -272,10 +275,7 @@ class Grammar:
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:
-        inner = [
-            f"({part.regex})" if isinstance(part, Hole) else escaped(part) for part in self.parts
-        ]
-        return re.compile((" ?" if self.lead else "") + "".join(inner))
+        return re.compile(self._joined("("))
 
     def as_data(self) -> dict[str, Any]:
         """The grammar as plain data, for samples and keys."""

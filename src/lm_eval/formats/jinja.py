@@ -129,8 +129,7 @@ def choice_source(fmt: PromptFormat, choices: Any) -> str | None:
     if isinstance(style, tuple):
         return f"{shown.before}{{{{ {_list(style)}[:{each} | length] }}}}"
     comma = "{% if not loop.last %}, {% endif %}"
-    macro = _LABEL_MACRO if style == "letters" else ""
-    label = "_letter(loop.index0)" if style == "letters" else "loop.index"
+    macro, label = _counted(style)
     loop = f"{{% for _choice in {each} %}}'{{{{ {label} }}}}'{comma}{{% endfor %}}"
     return f"{shown.before}{macro}[{loop}]"
 
@@ -242,14 +241,18 @@ def _choice_block(fmt: PromptFormat, choices: str) -> str:
     if isinstance(style, tuple):
         label = f"{_list(style)}[loop.index0]"
         shown = f"({choices})[:{len(style)}]"
-    elif style == "letters":
-        label = "_letter(loop.index0)"
     else:
-        label = "loop.index" if style == "numbers" else "_choice"
+        label = "_choice" if style == "choices" else _counted(style)[1]
     line = _filled(fmt.choice_format, {"label": label, "choice": "_choice"})
     gap = f"{{% if not loop.last %}}{_plain_text(fmt.choice_delimiter)}{{% endif %}}"
     loop = f"{{% for _choice in {shown} %}}{line}{gap}{{% endfor %}}"
     return _plain_text(before) + _plain_text(fmt.choices_prefix) + loop
+
+
+def _counted(style: Any) -> tuple[str, str]:
+    """For labels that are counted, the macro that comes first and a label inside a loop."""
+    is_letters = style == "letters"
+    return (_LABEL_MACRO, "_letter(loop.index0)") if is_letters else ("", "loop.index")
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
@@ -264,18 +267,10 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 def _label_variables(fmt: PromptFormat, choices: str) -> str:
     """The statements that define what the format's texts and choice lines refer to."""
-    texts = "".join(
-        text or ""
-        for text in (
-            fmt.instruction,
-            fmt.context_prefix,
-            fmt.question_prefix,
-            fmt.answer_instruction,
-            fmt.answer_prompt,
-        )
-    )
     if fmt.choice_labels is None:
         return ""
+    before = fmt.instruction, fmt.context_prefix, fmt.question_prefix
+    texts = "".join(filter(None, (*before, fmt.answer_instruction, fmt.answer_prompt)))
     if not any(name in texts for name in ("_num_choices", "_choice_labels", "_choice_list")):
         return _LABEL_MACRO if fmt.choice_labels == "letters" and fmt.shows_labels else ""
     statements = _choice_labels(fmt, choices)
@@ -297,8 +292,7 @@ def _choice_labels(fmt: PromptFormat, choices: str) -> str:
         return f"{{% set _choice_labels = {_list(style)}[:{choices} | length] %}}"
     if style == "choices":
         return f'{{% set _choice_labels = {choices} | map("string") | list %}}'
-    macro = _LABEL_MACRO if style == "letters" else ""
-    label = "_letter(loop.index0)" if style == "letters" else "loop.index"
+    macro, label = _counted(style)
     loop = f"{{% for _choice in {choices} %}}{{{{ {label} }}}} {{% endfor %}}"
     return (
         f"{macro}{{% set _choice_labels %}}{loop}{{% endset %}}"

@@ -176,17 +176,12 @@ class PromptFormat:
     def question_turn(self, item: Item) -> Turn:
         """The item as the question at the end of a prompt."""
         labels = self.labels(item)
-        return Turn(
-            self._user_text(item, labels),
-            None,
-            self._said("gen_prefix", item, labels) if self.gen_prefix is not None else None,
-        )
+        return Turn(self._user_text(item, labels), None, self._prefix(item, labels))
 
     def questionless_turn(self, item: Item) -> Turn:
         """What asks for the answer, alone: the answer's likelihood after it is its prior."""
         labels = self.labels(item)
-        prefix = None if self.gen_prefix is None else self._said("gen_prefix", item, labels)
-        return Turn(self._said("answer_prompt", item, labels), None, prefix)
+        return Turn(self._said("answer_prompt", item, labels), None, self._prefix(item, labels))
 
     def content_free_turn(self, item: Item, words: str) -> Turn:
         """The item with ``words`` for its passage, its question and every choice beside a label.
@@ -291,9 +286,7 @@ class PromptFormat:
         if self.enforced:
             return read_enforced(self, reply, item, finish)
         labels = self.labels(item)
-        prefix = None
-        if is_prefilled and self.gen_prefix is not None:
-            prefix = self._said("gen_prefix", item, labels)
+        prefix = self._prefix(item, labels) if is_prefilled else None
         choices = item.choices[: len(labels)] if labels else item.choices
         places: Sequence[int] = ()
         if self.answers == "choice" and has_twins(choices):
@@ -420,6 +413,9 @@ class PromptFormat:
         return {
             n: {} for n, text in self._jinja_texts.items() if fields_read(text.spec) <= own.keys()
         }
+
+    def _prefix(self, item: Item, labels: tuple[str, ...]) -> str | None:
+        return None if self.gen_prefix is None else self._said("gen_prefix", item, labels)
 
     def _said(self, name: str, item: Item, labels: tuple[str, ...]) -> str:
         if name not in self._jinja_texts:
