@@ -43,6 +43,8 @@ SPLIT_WORDS = {
     "test": ("test", "testing", "eval", "evaluation"),
 }
 """Split → the words by which the names of files and folders tell it."""
+CANONICAL = {word: split for split, words in SPLIT_WORDS.items() for word in words}
+"""A split's word → the split."""
 NOT_DATA = frozenset(("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"))
 """Files that describe data."""
 

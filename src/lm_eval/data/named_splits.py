@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, overload
 from weakref import WeakValueDictionary
 
 from lm_eval.config.fields import shorten
-from lm_eval.data.files import COMPRESSED, SPLIT_WORDS, SUFFIXES, file_type, read_file
+from lm_eval.data.files import CANONICAL, COMPRESSED, SUFFIXES, file_type, read_file
 from lm_eval.data.table import Table
 from lm_eval.errors import ConfigError, DataError, did_you_mean, listing
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Loader = Callable[[], Table]
 
-CANONICAL = {word: split for split, words in SPLIT_WORDS.items() for word in words}
-"""A split's word → the split."""
 HUB_ONLY = frozenset(
     ("trust_remote_code", "cache_dir", "revision", "streaming", "download_mode", "token",
      "verification_mode", "num_proc", "keep_in_memory", "save_infos", "loader")

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.config.budget import BudgetError, bounded
-from lm_eval.data.files import NOT_DATA, READERS, SUFFIXES, file_type, stem
-from lm_eval.data.named_splits import CANONICAL, HUB_ONLY, FileLoader, Splits, type_of
+from lm_eval.data.files import CANONICAL, NOT_DATA, READERS, SUFFIXES, file_type, stem
+from lm_eval.data.named_splits import HUB_ONLY, FileLoader, Splits, type_of
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, LmEvalWarning, did_you_mean, listing
 

@@ -15,15 +15,14 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from lm_eval.config.budget import BudgetError, bounded
-from lm_eval.data.files import NOT_DATA, READERS, SPLIT_WORDS, file_type
+from lm_eval.data.files import CANONICAL, NOT_DATA, READERS, SPLIT_WORDS, file_type
 from lm_eval.errors import DataError, did_you_mean, listing
 
 CONVERTED = "refs/convert/parquet"
 """The branch on which the hub keeps Parquet copies: ``{config}/{split}/NNNN.parquet``."""
 DEFAULT = "default"
 _SEPARATORS = r"[-._ 0-9]"
-_WORD_SPLITS = {word: split for split, words in SPLIT_WORDS.items() for word in words}
-_WORDS = "|".join(sorted(_WORD_SPLITS, key=len, reverse=True))
+_WORDS = "|".join(sorted(CANONICAL, key=len, reverse=True))
 _IN_FOLDER = re.compile(rf"(?:^|.*{_SEPARATORS})(?P<word>{_WORDS})(?:{_SEPARATORS}.*)?")
 _IN_NAME = re.compile(rf"(?:^|.*{_SEPARATORS})(?P<word>{_WORDS}){_SEPARATORS}.*")
 _SHARD = re.compile(r"(?P<split>\w+(?:\.\w+)*)-\d{5}-of-\d{5}.*\..+")
@@ -64,9 +63,10 @@ def _configs_block(readme: str) -> list[Mapping[str, Any]]:
         return []
     import yaml
 
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    from lm_eval.config.yaml import SafeLoader
+
     try:
-        entries = yaml.load(block[0], Loader=loader)["configs"]
+        entries = yaml.load(block[0], Loader=SafeLoader)["configs"]
     except (yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError):
         return []
     listed = entries if isinstance(entries, list) else [entries]
@@ -210,12 +210,12 @@ def _by_shard(path: PurePosixPath) -> str | None:
 
 def _by_folder(path: PurePosixPath) -> str | None:
     words = [match["word"] for part in path.parts[:-1] if (match := _IN_FOLDER.fullmatch(part))]
-    return _WORD_SPLITS[words[0]] if words else None
+    return CANONICAL[words[0]] if words else None
 
 
 def _by_name(path: PurePosixPath) -> str | None:
     match = _IN_NAME.fullmatch(path.name)
-    return _WORD_SPLITS[match["word"]] if match else None
+    return CANONICAL[match["word"]] if match else None
 
 
 def _data_only(paths: Iterable[str]) -> list[str]:
