@@ -51,6 +51,7 @@ class IndexedFile:
     areas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The other groups of a family, and their tasks."""
     fact_row: Sequence[Any] | None = None
+    """None where the file was read for its names alone."""
 
     @property
     def facts(self) -> TaskFacts:
@@ -78,15 +79,11 @@ class IndexedFile:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
+    """A file as it was when it was read; ``includes`` are texts of ``_stamp_text``."""
+
     stamp: Stamp
     includes: tuple[str, ...]
-    kind: FileKind | None
-    name: str
-    tags: tuple[str, ...]
-    members: tuple[str, ...] = ()
-    areas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    fact_row: Sequence[Any] | None = None
-    """None where the file was read for its names alone."""
+    file: IndexedFile
 
 
 def index_folder(
@@ -100,12 +97,9 @@ def index_folder(
         warnings.simplefilter("ignore", LmEvalWarning)  # said when the task itself is loaded
         for path, stamp in _yaml_files(root, problems):
             try:
-                known = reader.known(path, stamp)
+                files.append(reader.known(path, stamp).file)
             except LmEvalError as error:
                 problems.append(error)
-                continue
-            said = known.kind, known.name, known.tags, known.members, known.areas
-            files.append(IndexedFile(path, *said, known.fact_row))
     if reader.has_news:
         _save(root, reader.found)
     return files, problems
@@ -125,12 +119,14 @@ class _FileReader:
 
     def known(self, path: str, stamp: Stamp) -> _Known:
         known = self._remembered.get(path)
-        is_known = known is not None and not (self._with_facts and known.fact_row is None)
-        if known is None or not is_known or not self._is_current(known, stamp):
+        if known is None or not self._is_enough(known.file) or not self._is_current(known, stamp):
             self.has_news = True
             known = self._read(path, stamp)
         self.found[path] = known
         return known
+
+    def _is_enough(self, file: IndexedFile) -> bool:
+        return file.fact_row is not None or not self._with_facts
 
     def _is_current(self, known: _Known, stamp: Stamp) -> bool:
         return known.stamp == stamp and all(
@@ -150,13 +146,15 @@ class _FileReader:
         kind, tags = _kind(keys), _tags(keys.get("tag"), path)
         if kind != "family":
             name = str(keys[kind]) if kind else ""
-            return _Known(stamp, includes, kind, name, tags, fact_row=self._fact_row(keys))
+            file = IndexedFile(path, kind, name, tags, fact_row=self._fact_row(keys))
+            return _Known(stamp, includes, file)
         from lm_eval.tasks.families import Family
 
         family = Family.from_mapping(keys, source=path)
         row = self._fact_row(keys, family.members.values())
         names = tuple(family.members)
-        return _Known(stamp, includes, kind, family.name, tags, names, family.areas, row)
+        file = IndexedFile(path, kind, family.name, tags, names, family.areas, row)
+        return _Known(stamp, includes, file)
 
     def _fact_row(
         self, keys: Mapping[str, Any], members: Iterable[Mapping[str, Any]] = ()
@@ -265,12 +263,13 @@ def _load(root: Path) -> dict[str, _Known]:
         data = json.loads(_memory(root).read_text(encoding="utf-8"))
         if data["format"] != _FORMAT:
             return {}
-        return {path: _remembered(*row) for path, row in data["files"].items()}
+        return {path: _remembered(path, *row) for path, row in data["files"].items()}
     except (OSError, ValueError, KeyError, TypeError):
         return {}
 
 
 def _remembered(
+    path: str,
     time: int,
     size: int,
     includes: list[str],
@@ -282,19 +281,20 @@ def _remembered(
     areas: Mapping[str, list[str]] = MappingProxyType({}),
 ) -> _Known:
     inside = {area: tuple(tasks) for area, tasks in areas.items()}
-    named = tuple(includes), kind, name, tuple(tags), tuple(members)
-    return _Known((time, size), *named, inside, fact_row)
+    file = IndexedFile(path, kind, name, tuple(tags), tuple(members), inside, fact_row)
+    return _Known((time, size), tuple(includes), file)
+
+
+def _row(known: _Known) -> list[Any]:
+    """The arguments of ``_remembered`` behind the path."""
+    file = known.file
+    family = (file.members, file.areas) if file.kind == "family" else ()
+    return [*known.stamp, known.includes, file.kind, file.name, file.tags, file.fact_row, *family]
 
 
 def _save(root: Path, known: Mapping[str, _Known]) -> None:
     """Remember, by a rename so that no reader sees half a file; a read-only home is not an error."""
-    rows = {
-        path: [
-            *(*file.stamp, file.includes, file.kind, file.name, file.tags, file.fact_row),
-            *((file.members, file.areas) if file.kind == "family" else ()),
-        ]
-        for path, file in known.items()
-    }
+    rows = {path: _row(file) for path, file in known.items()}
     memory = _memory(root)
     try:
         memory.parent.mkdir(parents=True, exist_ok=True)
