@@ -171,16 +171,10 @@ class TaskDocs(HarnessMethods):
                 base_dir=self._folder,
                 reads_dates=self.parity,
                 has_media=self.has_media,
-                is_private=self._may_change_docs,
+                is_private=self._has_code,
             )
             splits.columns = config.columns
             return splits
-
-    @property
-    def _may_change_docs(self) -> bool:
-        """Whether Python of the task's own sees its docs, and might change them in place."""
-        is_plain = type(self).__module__ == "lm_eval.tasks.task"
-        return not is_plain or next(self.config.functions(), None) is not None
 
     @property
     def data_record(self) -> dict[str, Any] | None:
@@ -241,9 +235,9 @@ class TaskDocs(HarnessMethods):
 
     @property
     def _has_code(self) -> bool:
-        """Whether Python of the task's own may see docs, and change them."""
+        """Whether Python of the task's own sees its docs, and might change them in place."""
         config, raw = self.config, self.config.raw
-        is_own = not type(self).__module__.startswith("lm_eval.")
+        is_own = type(self).__module__ != "lm_eval.tasks.task"
         calls = (config.custom_dataset, config.process_docs, config.process_results)
         settings = (raw.text, raw.choice, raw.target, config.description, *calls)
         return is_own or any(map(callable, settings)) or any(True for _ in config.functions())
