@@ -35,9 +35,9 @@ def check_values(config: TaskConfig) -> None:
     where = f"Task {config.task!r}"
     _check_names(config, where)
     _check_target_type(config.target_type, where)
-    _check_cluster(config.cluster, where)
+    for key, advice in _FIELDS_OF_DOCS.items():
+        _check_field(key, getattr(config, key), advice, where)
     _check_primary(config.primary_metric, where)
-    _check_match(config.fewshot_match, where)
     _check_bad_docs(config.skip_docs, where)
     if config.sample_rows is not None:
         from lm_eval.tasks.keys.sample_rows import check_sample_rows
@@ -161,12 +161,20 @@ def _check_target_type(value: Any, where: str) -> None:
         )
 
 
-def _check_cluster(value: Any, where: str) -> None:
+_FIELDS_OF_DOCS = {
+    "cluster": "of the docs that says what belongs together, such as `cluster: passage_id`",
+    "fewshot_match": (
+        "that a doc and its examples have in common, such as `fewshot_match: category`"
+    ),
+}
+"""Key → which field of the docs it names."""
+
+
+def _check_field(key: str, value: Any, advice: str, where: str) -> None:
     if value is not None and not isinstance(value, str) and not callable(value):
         raise ConfigError(
-            f"{where}: cluster cannot be {shorten(value)}. Name the field of the docs that "
-            "says what belongs together, such as `cluster: passage_id`, or give Jinja.",
-            key="cluster",
+            f"{where}: {key} cannot be {shorten(value)}. Name the field {advice}, or give Jinja.",
+            key=key,
         )
 
 
@@ -232,15 +240,6 @@ def _check_primary(value: Any, where: str) -> None:
             f"{where}: primary_metric cannot be {shorten(value)}. Give the name of a metric, such as "
             "`primary_metric: f1`, or a list of names, of which the first that fits counts.",
             key="primary_metric",
-        )
-
-
-def _check_match(value: Any, where: str) -> None:
-    if value is not None and not isinstance(value, str) and not callable(value):
-        raise ConfigError(
-            f"{where}: fewshot_match cannot be {shorten(value)}. Name the field that a doc and its "
-            "examples have in common, such as `fewshot_match: category`, or give Jinja.",
-            key="fewshot_match",
         )
 
 
@@ -337,11 +336,11 @@ def _check_example_ids(settings: Mapping[str, Any], where: str) -> None:
 
 def with_files_located(keys: Mapping[str, Any], source: str) -> Mapping[str, Any]:
     """Keys that one file gives to the task of another, with the whole path of its file of examples."""
-    settings = keys.get("fewshot_config")
-    if not isinstance(settings, Mapping) or not isinstance(settings.get("samples"), str):
+    named = _file_of_examples(keys)
+    if named is None:
         return keys
-    path = Path(source).absolute().parent / settings["samples"]
-    return {**keys, "fewshot_config": {**settings, "samples": str(path)}}
+    path = Path(source).absolute().parent / named
+    return {**keys, "fewshot_config": {**keys["fewshot_config"], "samples": str(path)}}
 
 
 def with_rows_of_files(keys: Mapping[str, Any], source: str | None) -> Mapping[str, Any]:
@@ -349,10 +348,9 @@ def with_rows_of_files(keys: Mapping[str, Any], source: str | None) -> Mapping[s
 
     The file is looked for beside ``source``, the file that has the keys.
     """
-    settings = keys.get("fewshot_config")
-    if not isinstance(settings, Mapping) or not isinstance(settings.get("samples"), str):
+    named = _file_of_examples(keys)
+    if named is None:
         return keys
-    named = settings["samples"]
     from lm_eval.data.files import read_file
     from lm_eval.data.named_splits import type_of
 
@@ -366,7 +364,13 @@ def with_rows_of_files(keys: Mapping[str, Any], source: str | None) -> Mapping[s
     rows = read_file(path, type_of(path), {}).to_list()
     if not rows:
         raise ConfigError(f"{where}{path}, which fewshot_config.samples names, has no rows.")
-    return {**keys, "fewshot_config": {**settings, "samples": rows}}
+    return {**keys, "fewshot_config": {**keys["fewshot_config"], "samples": rows}}
+
+
+def _file_of_examples(keys: Mapping[str, Any]) -> str | None:
+    settings = keys.get("fewshot_config")
+    samples = settings.get("samples") if isinstance(settings, Mapping) else None
+    return samples if isinstance(samples, str) else None
 
 
 def place_within(
@@ -388,5 +392,4 @@ def place_of(source: str | None, key: str) -> tuple[str | None, int | None]:
         return None, None
     from lm_eval.config.yaml import locate_key
 
-    place = locate_key(source, (key,))
-    return (str(place[0]), place[1]) if place else (source, None)
+    return locate_key(source, (key,)) or (source, None)

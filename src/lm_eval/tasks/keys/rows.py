@@ -154,9 +154,9 @@ class KnownBadDocs:
                 )
 
 
-def shared_value(spec: Any, key: str = "fewshot_match") -> Callable[[Doc], Any]:
+def shared_value(spec: Any) -> Callable[[Doc], Any]:
     """A function from a doc to the value that its examples must have too."""
-    compiled = compile_field(spec)
+    compiled, key = compile_field(spec), "fewshot_match"
 
     def value(doc: Doc) -> Any:
         try:
