@@ -243,14 +243,14 @@ class ModelConfig(_Section):
     )
     temperature: float = _setting(0.0, temperature, "sampling temperature")
     max_tokens: int = _setting(
-        1024, whole(1), "longest reply in tokens; doubled once where a reply was cut off"
+        1024, whole(1), "longest reply in tokens; doubled once if a reply was cut off"
     )
     batch_size: int = _setting(10, whole(1), "nuggets in one request", short="-b")
     gen_kwargs: dict[str, Any] = _setting({}, mapping, "more generation arguments, k=v,k=v")
     constrain: str = _setting(
         "off",
         one_of(CONSTRAIN),
-        "hold the judge to the three labels: off, auto (where the model can be held), on, likelihood "
+        "constrain the judge to the three labels: off, auto (if the model supports it), on, likelihood "
         "(score each label of each nugget instead of asking for text), or evidence (score how much "
         "likelier the passage makes each nugget; for small models)",
     )
@@ -297,7 +297,7 @@ class EvaluationConfig(_Section):
     canary: str = _setting(
         "none",
         one_of(CANARIES),
-        "nuggets with a known label in every batch, against passages that take over the judge: none, "
+        "nuggets with a known label in every batch, against passages that manipulate the judge: none, "
         "absent, verbatim or both",
     )
     snippet_check: str = _setting(
@@ -348,7 +348,7 @@ class LoggingConfig(_Section):
     prices: str | None = _setting(
         None, text, "a YAML file with what models charge; adds costs", metavar="FILE"
     )
-    progress: bool = _setting(True, flag, "show how far the run is")
+    progress: bool = _setting(True, flag, "show progress")
     verbosity: str = _setting(
         "WARNING", level, "what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL"
     )

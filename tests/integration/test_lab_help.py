@@ -52,6 +52,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return work.folder
 
 
+@pytest.mark.parametrize("columns", ["60", "80", "100"])
+def test_a_command_in_the_help_is_not_broken_at_its_hyphen(
+    columns: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    for command in ("run", *LAB):
+        assert "lm-\n" not in parser_of(command).format_help()
+
+
 @pytest.mark.parametrize("line", [line for command in LAB for line in tries(command)])
 def test_every_command_to_try_works(folder: Path, line: str) -> None:
     program, *argv = shlex.split(line)

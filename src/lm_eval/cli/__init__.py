@@ -211,7 +211,7 @@ _RUN = {
     "--write_out -w": "print the first prompt of each task",
     "--require CONDITION …": "scores that the run must reach, such as 'mmlu@mcqa:acc>=0.6', "
     "'mmlu@mcqa:acc.low>=0.55' (the lower end of its interval) or 'gsm8k@cot:read>=0.95'; the exit code "
-    "is 3 where one does not hold",
+    "is 3 if one does not hold",
     "--junit FILE": "write the conditions of --require as a JUnit file",
     "--summary FILE": "write the scores and conditions as Markdown, for the summary of a pull request",
 }
@@ -229,9 +229,9 @@ _VALIDATE = {
     "--all": "check every task and group of the library and --include_path; fetches no docs from a "
     "hub",
     "--run_code": "also run the tasks' own Python functions",
-    "--sample_rows": "render the invented rows of tasks that bring some (sample_rows) instead of docs; "
+    "--sample_rows": "render the invented rows of tasks that have some (sample_rows) instead of docs; "
     "needs no network",
-    "--verbose": "name every task that has a problem, and say it of each",
+    "--verbose": "list every task with a problem, and repeat a shared problem for each",
     "--output_path -o FILE": "write the findings, one JSON object per line",
     **NUM_FEWSHOT,
     **MAX_SKIPPED,
@@ -242,7 +242,7 @@ _LS = {
     "--search WORD …": "with tasks: those that have all these words in their name, tags or summary",
     "--tag TAG": "with tasks: those with this tag",
     "--language LANGUAGE": "with tasks: those in this language, such as de, deu or German",
-    "--json": "with tasks: one JSON object a line",
+    "--json": "with tasks: one JSON object per line",
 }
 
 
@@ -293,7 +293,7 @@ def _add_fetch(commands: Any) -> None:
     parser = commands.add_parser(
         "fetch",
         help="download the data of tasks",
-        description="Download the data sets of tasks from the hub: only the splits that they ask.",
+        description="Download the data sets of tasks from the hub: only the splits that they need.",
         epilog=examples(
             ("lm-eval fetch arc_easy --to data", "into a folder, for a machine without a network"),
             ("lm-eval run --tasks arc_easy --data_path data", "there"),
@@ -306,9 +306,9 @@ def _add_fetch(commands: Any) -> None:
         help="tasks, groups, tags, globs, .yaml files or folders",
     )
     which = {
-        "--to DIR": "put everything into this folder, as plain files (default: the cache of the hub)",
+        "--to DIR": "put everything into this folder, as plain files (default: the hub's cache)",
         "--num_fewshot -f N": "0: leave out the splits of few-shot examples",
-        "--dry_run": "only say what would be fetched, and how large it is",
+        "--dry_run": "only list what would be downloaded, and how large it is",
     }
     add_options(parser, which, num_fewshot=whole())
     add_paths(parser)

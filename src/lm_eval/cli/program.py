@@ -46,6 +46,12 @@ class _Help(argparse.HelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
+    def _split_lines(self, text: str, width: int) -> list[str]:
+        """Break at spaces only: `lm-eval` stays in one piece."""
+        import textwrap  # for help only, as in argparse
+
+        return textwrap.wrap(" ".join(text.split()), width, break_on_hyphens=False)
+
 
 def examples(*lines: tuple[str, str]) -> str:
     """The end of a command's help: commands to try, and what each of them shows."""
@@ -317,15 +323,15 @@ _PATHS = {
     "--format_path DIR": "a folder (or file) with more formats, one YAML file each; can be repeated",
 }
 DATA_PATH = {
-    "--data_path DIR": "take data sets of the hub from this folder, which `lm-eval fetch --to DIR` has "
-    "filled, and use no network",
+    "--data_path DIR": "use the data sets in this folder, downloaded by `lm-eval fetch --to DIR`, and "
+    "no network",
 }
 _PROMPTING = NUM_FEWSHOT | {
     "--system_instruction TEXT": "text at the very start of every prompt",
     "--fewshot_as_multiturn [true|false]": "in chat, send each example as separate turns (default: "
     "true)",
     "--permute MODE": "also ask each doc with its choices in other orders, and report a score "
-    "corrected for position bias beside the plain one: cyclic (as many orders as choices), full "
+    "corrected for position bias as well as the plain one: cyclic (as many orders as choices), full "
     "(all orders), pride (all cyclic orders for 5%% of the docs; pride=0.1 for another share), or "
     "none",
     "--seed N[,N,N,N]": "seeds for python, numpy, torch and few-shot sampling (default: "
@@ -340,11 +346,11 @@ _ASKING = {
     "--gen_kwargs K=V …": "generation arguments, such as max_gen_toks=64,temperature=0.7",
     "--apply_chat_template [true|false]": "apply the model's chat template to every prompt; the "
     "default for the embedded model, except for tasks without a format",
-    "--output_path -o DIR": "folder for the results",
+    "--output_path -o DIR": "folder for the results, or the .json file to write them to",
     "--use_cache -c FILE": "take answers from this file and add new ones to it, across runs; "
     "without it, an interrupted run resumes when the same command is given again",
-    "--batch_api [SECONDS]": "hand requests in as batches of OpenAI or Anthropic, answered within a day "
-    "at half the price, and look every SECONDS (default: 60); a run that died collects its batches",
+    "--batch_api [SECONDS]": "submit requests as batches to OpenAI or Anthropic, answered within a day "
+    "at half the price, and check every SECONDS (default: 60); a run that died collects its batches",
     "--max_failed N": "how many requests may fail for good, as a number or a share such as 1%%; "
     "their docs are left out of every score (default: 0, the first failure stops the run)",
     **MAX_SKIPPED,

@@ -161,7 +161,7 @@ _PARSERS: dict[str, tuple[str, str, Callable[[argparse.ArgumentParser], None]]] 
     ),
     "preview": (
         "show a prompt",
-        "Show the exact prompt of an item, or of an example where no file is given. Needs no model.",
+        "Show the exact prompt of an item, or of an example if no file is given. Needs no model.",
         _add_preview,
     ),
     "formats": (

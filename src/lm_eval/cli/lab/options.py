@@ -30,7 +30,7 @@ _SELECTION = {
     "--tasks -t NAME …": "only these tasks or groups (or task@format)",
     "--formats NAME …": "only these formats",
     "--models NAME …": "only these models",
-    "--metric NAME": "compare this metric; of a list such as acc_norm,acc, the first that a result "
+    "--metric NAME": "use this metric; of a list such as acc_norm,acc, the first that a result "
     "has (default: the one shown as the score)",
 }
 _TASKS = {"--tasks -t TASK …": "only these tasks, or results such as task@cot"}
@@ -59,13 +59,13 @@ _TABLE = {
     **_SELECTION,
     "--rows NAME …": "what makes the rows: task, model, shots, format, metric or the field of --by "
     "(default: whatever the scores differ in and the columns do not show)",
-    "--columns NAME …": "what makes the columns (default: the formats, or the models where there is "
-    "one format)",
-    "--by FIELD": "score the docs of each value of this field by themselves, such as subject",
+    "--columns NAME …": "what makes the columns (default: the formats, or the models if there is one "
+    "format)",
+    "--by FIELD": "a separate score for each value of this field of the docs, such as subject",
     "--baseline NAME": "mark scores that differ from this format's (or model's, …) on the same items; "
-    "format=NAME where the name may mean several things",
-    "--to md|latex|csv|html|json": "how to write it; csv and json have one line a score, with every "
-    "number (default: by the file's name, else md)",
+    "format=NAME if the name is ambiguous",
+    "--to md|latex|csv|html|json": "the kind of table; csv and json have one record per score, "
+    "with every number (default: by the ending of --output_path, else md)",
     "--output_path -o FILE": "write the table to this file",
 }
 _SWEEP = {
@@ -287,8 +287,8 @@ def add_view(commands: Any) -> None:
         "view",
         help="look at runs, prompts and replies in a browser",
         description="Show stored runs in a browser: scores with intervals, every item under every "
-        "format, prompts, replies and what was read from them. Runs that are still going on are "
-        "followed. Only this machine can open the address.",
+        "format, prompts, replies and what was read from them. Runs in progress update "
+        "live. Only this machine can open the address.",
         epilog=examples(
             ("lm-eval view out", "serve the runs of a folder"),
             ("lm-eval view out --export report.html", "one file to send, for a small run"),
@@ -307,7 +307,7 @@ def add_view(commands: Any) -> None:
     )
     which = {
         "--export FILE.html|DIR": "write files instead of serving: one file, or a folder",
-        "--port N": "the port to serve at, or the next that is free (default: 7575)",
+        "--port N": "the port to serve on, or the next free one (default: 7575)",
         "--open": "open the address in a browser",
     }
     add_options(parser, which, port=whole())
