@@ -1,14 +1,17 @@
-"""Shared by tests of the command line in this process, and by those of servers."""
+"""Shared by tests of the command line in this process, of servers, and of the viewer in a browser."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from lm_eval.errors import MissingExtraError
 from lm_eval.models.gguf import default_weights
 from lm_eval.text import progress
+from tests.support.browser import CHROMIUM, FLAGS, Watched
 
 
 @pytest.fixture(autouse=True)
@@ -32,3 +35,34 @@ def llama_server() -> Iterator[str]:
     server = xllamacpp.Server(parameters)
     yield server.listening_address
     del server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    with playwright.sync_playwright() as play:
+        opened = play.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def watch(browser: Any) -> Iterator[Callable[..., Watched]]:
+    opened: list[Watched] = []
+
+    def open_page(**options: Any) -> Watched:
+        opened.append(Watched(browser, **options))
+        return opened[-1]
+
+    yield open_page
+    for watched in opened:
+        watched.context.close()
+        assert watched.complaints == []
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four formats of the demo task, for the viewer."""
+    from tests.support.viewed_runs import four_formats
+
+    return four_formats(tmp_path_factory.mktemp("runs"), limit=20).output

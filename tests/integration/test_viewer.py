@@ -7,99 +7,23 @@ elsewhere these tests are skipped and say so.
 from __future__ import annotations
 
 import json
-import shutil
-import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lm_eval.text.files import hold
-from lm_eval.viewer.app import open_server
 from lm_eval.viewer.catalogue import Catalogue
-from lm_eval.viewer.contract import Contract
 from lm_eval.viewer.export import export
+from tests.support.browser import CHROMIUM, Watched, served
 from tests.support.command_line import Workplace
 from tests.support.paths import ROOT
 from tests.support.viewed_runs import HOSTILE, four_formats, hostile, rewritten
 
-CHROMIUM = shutil.which("chromium")
-FLAGS = (
-    *("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"),
-    *("--disable-component-update", "--disable-sync"),
-)
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
 JUDGED = ROOT / "tests/fixtures/before_the_house/judged"
-STEP_MS = 20_000
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as play:
-        opened = play.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield opened
-        opened.close()
-
-
-@contextmanager
-def served(folder: Path) -> Iterator[str]:
-    server = open_server(Contract(Catalogue([folder])))
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
-    thread.start()
-    try:
-        yield server.address
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-class Watched:
-    """A page, with all that it asked for and complained about."""
-
-    def __init__(self, browser: Any, **options: Any) -> None:
-        self.context = browser.new_context(
-            viewport=options.pop("viewport", {"width": 1280, "height": 800}), **options
-        )
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(STEP_MS)
-        self.asked: list[str] = []
-        self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("console", self._said)
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", self._dialog)
-
-    def _said(self, message: Any) -> None:
-        is_gone = "net::ERR_CONNECTION_" in message.text  # the server ends before the page does
-        if message.type in ("error", "warning") and not is_gone:
-            self.complaints.append(message.text)
-
-    def _dialog(self, dialog: Any) -> None:
-        self.complaints.append(f"a dialog: {dialog.message}")
-        dialog.dismiss()
-
-
-@pytest.fixture
-def watch(browser: Any) -> Iterator[Callable[..., Watched]]:
-    opened: list[Watched] = []
-
-    def open_page(**options: Any) -> Watched:
-        opened.append(Watched(browser, **options))
-        return opened[-1]
-
-    yield open_page
-    for watched in opened:
-        watched.context.close()
-        assert watched.complaints == []
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return four_formats(tmp_path_factory.mktemp("runs"), limit=20).output
 
 
 @pytest.fixture(params=["http", "one file", "folder"])

@@ -1,14 +1,14 @@
 /** The application: which page an address shows, the bar above it, and keys that work everywhere. */
 
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { ComparePage } from "./pages_compare";
 import { ItemPage } from "./pages_item";
 import { ItemsPage } from "./pages_items";
 import { JudgePage } from "./pages_judge";
 import { RunView } from "./pages_run";
 import { RunsPage, useRuns, Waiting } from "./pages_runs";
-import { go, link, type Route, useRoute } from "./route";
+import { go, isFree, link, type Route, useRoute } from "./route";
 import { plain } from "./show";
 import type { Runs } from "./types";
 import "./style.css";
@@ -90,10 +90,18 @@ function Trail({ route, all }: { route: Route; all: Runs }) {
   );
 }
 
+function skip(event: Event): void {
+  event.preventDefault();
+  const main = document.querySelector("main");
+  if (!main) return;
+  main.tabIndex = -1;
+  main.focus();
+}
+
 const KEYS: [string, string][] = [
-  ["j  k  ↓  ↑", "next and previous row; on an item, the next and previous item"],
-  ["Enter", "open the row"],
-  ["u  Esc", "back to the list"],
+  ["j  k  ↓  ↑", "next and previous row, run or text; on an item, the next and previous item"],
+  ["Enter", "open the row or run"],
+  ["u", "up: from an item to its list, to its run, to all runs"],
   ["/", "filter"],
   ["g", "all runs"],
   ["?", "this help"],
@@ -109,18 +117,48 @@ const QUERIES: [string, string][] = [
   ["length>500  doc:12", "by the length of the reply, and the number of the doc"],
 ];
 
+/** A modal dialog: the browser keeps the focus in it and gives it back. */
 function Help({ close }: { close: () => void }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
   return (
-    <div class="overlay" onClick={close} role="presentation">
-      <div class="help" role="dialog" aria-modal="true" aria-label="Keys and filters" onClick={(event) => event.stopPropagation()}>
-        <h2>Keys</h2>
-        <dl>{KEYS.map(([key, text]) => (<><dt><kbd>{key}</kbd></dt><dd>{text}</dd></>))}</dl>
-        <h2>Filters</h2>
-        <dl>{QUERIES.map(([key, text]) => (<><dt><code>{key}</code></dt><dd>{text}</dd></>))}</dl>
-        <button type="button" class="button" onClick={close} autofocus>Close</button>
-      </div>
-    </div>
+    <dialog ref={dialog} class="help" aria-label="Keys and filters" onClose={close} onClick={(event) => event.target === dialog.current && dialog.current?.close()}>
+      <h2>Keys</h2>
+      <dl>{KEYS.map(([key, text]) => (<><dt><kbd>{key}</kbd></dt><dd>{text}</dd></>))}</dl>
+      <h2>Filters</h2>
+      <dl>{QUERIES.map(([key, text]) => (<><dt><code>{key}</code></dt><dd>{text}</dd></>))}</dl>
+      <button type="button" class="button" onClick={() => dialog.current?.close()} autofocus>Close</button>
+    </dialog>
   );
+}
+
+/** `j` and `k` in the rows of the page, or from one run or text to the next. */
+function step(key: string): void {
+  const rows = document.querySelector<HTMLElement>(".rows");
+  if (rows) {
+    rows.focus();
+    rows.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
+    return;
+  }
+  const stops = [...document.querySelectorAll<HTMLElement>("[data-stop]")];
+  const current = stops.find((stop) => stop === document.activeElement) ?? stops.find((stop) => stop.ariaCurrent === "true");
+  const at = (current ? stops.indexOf(current) : -1) + (key === "j" ? 1 : -1);
+  const stop = stops[Math.min(Math.max(at, 0), stops.length - 1)];
+  stop?.focus();
+  if (stop instanceof HTMLButtonElement) stop.click();
+}
+
+/** What a browser's tab is called. */
+function titleOf(route: Route, all: Runs | undefined): string {
+  const run = all?.runs.find((one) => one.id === route.parts[0]);
+  const names: Record<string, string[]> = {
+    run: [run?.model ?? ""],
+    judge: [run?.model ?? "", "judge"],
+    items: route.parts,
+    item: [route.parts[0], `doc ${route.parts[1]}`],
+    compare: ["compare"],
+  };
+  return [...(names[route.page] ?? []), "lm-eval"].filter(Boolean).map(plain).join(" · ");
 }
 
 function App() {
@@ -130,33 +168,30 @@ function App() {
   const [isHelp, setHelp] = useState(false);
   useEffect(() => {
     const keys = (event: KeyboardEvent) => {
-      const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-      if (event.key === "Escape" && isTyping) (event.target as HTMLElement).blur();
-      if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
-      if (event.key === "?") setHelp((is) => !is);
-      else if (event.key === "Escape") setHelp(false);
+      if (event.key === "Escape" && event.target instanceof HTMLInputElement) event.target.blur();
+      if (!isFree(event)) return;
+      if (event.key === "?") setHelp(true);
       else if (event.key === "/") {
         event.preventDefault();
         document.getElementById("search")?.focus();
       } else if (event.key === "g") go(link("runs"));
-      else if (["j", "k", "ArrowDown", "ArrowUp"].includes(event.key) && event.target === document.body) {
-        const rows = document.querySelector<HTMLElement>(".rows");
-        if (rows) {
-          event.preventDefault();
-          rows.focus();
-          rows.dispatchEvent(new KeyboardEvent("keydown", { key: event.key, bubbles: true }));
-        }
+      else if (event.key === "u") [...document.querySelectorAll<HTMLElement>(".trail a")].pop()?.click();
+      else if (event.key === "j" || event.key === "k") step(event.key);
+      else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && event.target === document.body && document.querySelector(".rows")) {
+        event.preventDefault();
+        step(event.key);
       }
     };
     addEventListener("keydown", keys);
     return () => removeEventListener("keydown", keys);
   }, []);
+  const title = titleOf(route, state.value);
   useEffect(() => {
-    document.title = ["lm-eval", ...(route.page === "runs" ? [] : route.parts)].join(" · ");
-  }, [route.page, route.parts.join()]);
+    document.title = title;
+  }, [title]);
   return (
     <>
-      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); document.querySelector<HTMLElement>("main")?.focus(); }}>Skip to the content</a>
+      <a class="skip" href="#main" onClick={skip}>Skip to the content</a>
       <header class="app">
         {state.value ? <Trail route={route} all={state.value} /> : <nav class="trail"><a class="brand" href="#/">lm-eval</a></nav>}
         <button type="button" class="quiet" onClick={nextTheme} title="Colours: automatic, light, dark">{theme === "auto" ? "◐" : theme === "light" ? "☀" : "☾"}<span class="sr">Colours: {theme}</span></button>

@@ -35,7 +35,7 @@ export function ComparePage({ route, all }: { route: Route; all: Runs }) {
         {finished.slice(0, 40).map((run) => (
           <label class={chosen.includes(run.id) ? "on" : ""}>
             <input type="checkbox" checked={chosen.includes(run.id)} onChange={() => set({ runs: (chosen.includes(run.id) ? chosen.filter((id) => id !== run.id) : [...chosen, run.id]).join(".") || "none" })} />
-            {plain(run.called ?? run.model)} <small>{run.results.slice(0, 4).map((one) => plain(one.name)).join(", ")}{run.results.length > 4 ? " …" : ""}</small>
+            <span title={plain(run.called ?? run.model)}>{plain(run.called ?? run.model)}</span> <small>{run.results.slice(0, 4).map((one) => plain(one.name)).join(", ")}{run.results.length > 4 ? " …" : ""}</small>
           </label>
         ))}
       </div>
@@ -74,8 +74,8 @@ function BlockPanel({ block, runs }: { block: Block; runs: Run[] }) {
         <table class="results forest">
           <thead>
             <tr>
-              <th scope="col">Difference</th>
-              <th scope="col" class="num" />
+              <th scope="col">Pair</th>
+              <th scope="col" class="num">Difference</th>
               <th scope="col" class="ci">95 % CI</th>
               <th scope="col" class="plot"><Axis scale={differences} /></th>
               <th scope="col" class="num">p, adjusted</th>
@@ -139,7 +139,7 @@ function BlockPanel({ block, runs }: { block: Block; runs: Run[] }) {
         <summary>In words</summary>
         <div class="prose">{block.sentences.map((sentence) => <p>{sentence}</p>)}</div>
       </details>
-      {block.steady && <p class="facts">Right under all: {counted(block.steady[0], "item")}; under none: {count(block.steady[1])} ({percent((block.steady[0] + block.steady[1]) / block.num_items)} of them do not tell {block.compares} apart).</p>}
+      {block.steady && <p class="facts">Right under all {block.compares}: {counted(block.steady[0], "item")}; under none: {count(block.steady[1])}. These {percent((block.steady[0] + block.steady[1]) / block.num_items)} of the items do not tell the {block.compares} apart.</p>}
     </section>
   );
 }

@@ -6,7 +6,7 @@ import { diff } from "./diff";
 import { filtered, sorted } from "./filter";
 import type { Column, Items } from "./items";
 import { order, runsOf, useItems } from "./pages_items";
-import { go, link, type Route } from "./route";
+import { go, isFree, link, type Route } from "./route";
 import { command, hidden, plain, reason, short, shown as shownChar } from "./show";
 import type { Choice, Prompt, Reply, Runs, Sample } from "./types";
 import { Command, Copy, Failure, Loading, State, Text } from "./ui";
@@ -44,12 +44,11 @@ export function ItemPage({ route, all }: { route: Route; all: Runs }) {
   const back = link("items", [task], { runs: runIds, q: query, sort: sortBy, at: String(doc) });
   useLayoutEffect(() => {
     const keys = (event: KeyboardEvent) => {
-      if (event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement) return;
-      if (event.ctrlKey || event.metaKey || event.altKey) return;
-      const to = event.key === "j" || event.key === "ArrowRight" ? after : event.key === "k" || event.key === "ArrowLeft" ? before : event.key === "u" || event.key === "Escape" ? back : undefined;
+      if (!isFree(event)) return;
+      const to = event.key === "j" || event.key === "ArrowRight" ? after : event.key === "k" || event.key === "ArrowLeft" ? before : event.key === "Escape" ? back : undefined;
       if (to) {
         event.preventDefault();
-        go(to, event.key !== "u" && event.key !== "Escape");
+        go(to, event.key !== "Escape");
       }
     };
     addEventListener("keydown", keys);
@@ -226,7 +225,7 @@ function ReplyPart({ reply, number, sample }: { reply: Reply; number: number; sa
       <h3>
         Reply{number ? ` ${number}` : ""}
         <small>{reply.text.length.toLocaleString("en")} characters{reply.finish === "length" ? ", cut off at the limit" : reply.finish && reply.finish !== "stop" ? `, ${reply.finish}` : ""}</small>
-        <Copy text={reply.text} />
+        <Copy text={reply.text} title="Copy the reply" />
       </h3>
       {reply.reasoning && (
         <details>
@@ -255,7 +254,7 @@ function Choices({ choices, options }: { choices: Choice[]; options: string[] })
       <ol class="choices">
         {choices.map((choice, at) => (
           <li class={`${choice.picked ? "picked" : ""} ${choice.gold ? "gold" : ""}`}>
-            <span class="text" dir="auto">{plain(choice.text) || (choices.length === 1 ? "the whole text" : "␠")}{named(choice, at) && <span>{plain(named(choice, at))}</span>}</span>
+            <span class="text" dir="auto">{plain(choice.text) || (choices.length === 1 ? "the whole text" : "␠")}{" "}{named(choice, at) && <span>{plain(named(choice, at))}</span>}</span>
             <span class="marks">
               {choice.picked && <b class={choice.gold ? "right" : "wrong"}>picked</b>}
               {choice.gold && <b class="right">gold</b>}
@@ -280,7 +279,7 @@ function PromptPart({ prompt, title, sample }: { prompt: Prompt; title: string; 
       <h3>
         {title}
         <small>{text.length.toLocaleString("en")} characters{sample.shots ? `, ${sample.shots}-shot` : ""}</small>
-        <Copy text={text} />
+        <Copy text={text} title="Copy the prompt" />
       </h3>
       {prompt.messages ? (
         <Messages messages={prompt.messages} />

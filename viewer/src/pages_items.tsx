@@ -1,7 +1,7 @@
 /** Items × formats: one row for each doc, one cell for each format. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { isServed, runs as askRuns } from "./data";
+import { isServed } from "./data";
 import { filtered, has, quote, sorted, toggled, token, type Sort } from "./filter";
 import { type Items, loadTexts, openItems } from "./items";
 import { go, ids, link, type Route } from "./route";
@@ -106,6 +106,7 @@ export function ItemsPage({ route, all }: { route: Route; all: Runs }) {
   const sort = parseSort(sortBy);
   const order_ = (by: string) => (sort.by === by ? (sortBy?.startsWith("-") || by === "flips" ? "" : `-${by}`) : by);
   const isLive = runs.some((run) => run.kind === "live");
+  const isFlips = query.split(" ").includes("flips");
   const flipping = items.columns.length > 1 ? countFlips(items) : 0;
   return (
     <main class="items-page">
@@ -119,8 +120,8 @@ export function ItemsPage({ route, all }: { route: Route; all: Runs }) {
         <span class="chooser">
           {items.columns.length > 1 && (
             <>
-              <button type="button" class={query.includes("flips") ? "button on" : "button quiet"} aria-pressed={query.split(" ").includes("flips")}
-                onClick={() => set({ q: query.split(" ").includes("flips") ? query.split(" ").filter((word) => word !== "flips").join(" ") : `${query} flips`.trim() })}>
+              <button type="button" class={isFlips ? "button on" : "button quiet"} aria-pressed={isFlips}
+                onClick={() => set({ q: isFlips ? query.split(" ").filter((word) => word !== "flips").join(" ") : `${query} flips`.trim() })}>
                 Only differing
               </button>
               <a class="button quiet" href={link("compare", [], { runs: runs.map((run) => run.id).join("."), task })}>Compare</a>
@@ -235,7 +236,7 @@ function Table(props: {
       </div>
     );
   };
-  return <Rows count={rows.length} height={ROW_HEIGHT} active={active} row={row} head={head} label={props.label} columns={items.columns.length + 3} onActive={props.setActive} onOpen={props.open} />;
+  return <Rows count={rows.length} height={ROW_HEIGHT} active={active} row={row} head={head} label={props.label} columns={items.columns.length + (several ? 4 : 3)} onActive={props.setActive} onOpen={props.open} />;
 }
 
 /** Whether the window is a phone's. */
@@ -288,7 +289,7 @@ function Cell({ items, column, row, isShort }: { items: Items; column: number; r
   const text = state === "u" || state === "m" ? reason(why || word) : score || answer || (state === "" ? "" : state === "." ? "" : word);
   return (
     <div role="gridcell" class={`cell state ${kind}`} title={[word, score, answer && `answered ${answer}`, why && reason(why), at >= 0 && one.rules[at] && `read by ${one.rules[at]}`].filter(Boolean).join(", ")}>
-      <b aria-label={word}>{sign}</b>
+      <b role="img" aria-label={word}>{sign}</b>
       {!isShort && <span dir="auto">{plain(text)}</span>}
     </div>
   );
@@ -375,5 +376,3 @@ function Facets({ items, rows, query, toggle, version }: { items: Items; rows: n
     </div>
   );
 }
-
-export { askRuns };

@@ -10,7 +10,7 @@ import { Axis, Command, Failure, Interval, Loading, scaleOf, Text, useAnswer } f
 const LABELS: Record<string, { sign: string; word: string; kind: string }> = {
   support: { sign: "✓", word: "support", kind: "right" },
   partial_support: { sign: "◐", word: "partial", kind: "partly" },
-  not_support: { sign: "✗", word: "not", kind: "wrong" },
+  not_support: { sign: "✗", word: "no support", kind: "wrong" },
 };
 const MISSING = { sign: "∅", word: "missing", kind: "unread" };
 
@@ -70,6 +70,7 @@ function Scores({ sides }: { sides: Side[] }) {
   const chosen = measures.includes(measure) ? measure : (measures.find((name) => name === "vital_score") ?? measures[0]);
   const shown = rows.filter((row) => row.measure === chosen);
   const scale = scaleOf(shown.flatMap(({ mean }) => [mean.value, mean.low, mean.high]));
+  const hasPeople = sides.some(({ judged }) => judged.agreement?.measures?.accuracy);
   if (rows.length === 0) return null;
   return (
     <section class="panel">
@@ -88,7 +89,7 @@ function Scores({ sides }: { sides: Side[] }) {
               <th scope="col" class="ci">95 % CI</th>
               <th scope="col" class="plot"><Axis scale={scale} /></th>
               <th scope="col" class="num">Labelled</th>
-              <th scope="col" class="num">Agrees with people</th>
+              {hasPeople && <th scope="col" class="num">Agrees with people</th>}
             </tr>
           </thead>
           <tbody>
@@ -102,7 +103,7 @@ function Scores({ sides }: { sides: Side[] }) {
                   <td class="ci">{interval(mean.low, mean.high)}</td>
                   <td class="plot"><Interval scale={scale} value={mean.value} low={mean.low} high={mean.high} /></td>
                   <td class="num">{percent(judged.coverage?.share ?? null)}</td>
-                  <td class="num">{agreed ? short(agreed.value, 2) : ""}</td>
+                  {hasPeople && <td class="num">{agreed ? short(agreed.value, 2) : ""}</td>}
                 </tr>
               );
             })}
@@ -152,10 +153,6 @@ function Topics(props: { sides: Side[]; unit: number; only: string; set: (change
     [sides, only],
   );
   const at = list.includes(props.unit) ? props.unit : (list[0] ?? -1);
-  const step = (by: number) => {
-    const next = list[list.indexOf(at) + by];
-    if (next !== undefined) set({ unit: String(next) });
-  };
   return (
     <>
       <div class="query" role="group" aria-label="Which texts">
@@ -167,16 +164,13 @@ function Topics(props: { sides: Side[]; unit: number; only: string; set: (change
       {at < 0 ? (
         <p class="empty">No text is left.</p>
       ) : (
-        <div class="topics" onKeyDown={(event) => {
-          if (event.key === "j" || event.key === "ArrowDown") { event.preventDefault(); step(1); }
-          if (event.key === "k" || event.key === "ArrowUp") { event.preventDefault(); step(-1); }
-        }}>
-          <ol class="units" tabIndex={0} aria-label="Texts">
+        <div class="topics">
+          <ol class="units" aria-label="Texts">
             {list.slice(0, 2000).map((place) => {
               const one = units[place];
               return (
                 <li>
-                  <button type="button" class={place === at ? "on" : ""} aria-current={place === at} onClick={() => set({ unit: String(place) })}>
+                  <button type="button" data-stop class={place === at ? "on" : ""} aria-current={place === at} onClick={() => set({ unit: String(place) })}>
                     <b>{plain(one.qid)}</b> <small>{plain(one.unit)}</small>
                     <span dir="auto">{plain(one.query)}</span>
                     <i class="dots">{one.nuggets.map((_, nugget) => <i class={`d-${columns[0].label(place, nugget) ?? "missing"}`} />)}</i>

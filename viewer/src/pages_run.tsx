@@ -2,6 +2,7 @@
 
 import { get } from "./data";
 import { token } from "./filter";
+import { byTask } from "./pages_runs";
 import { go, link } from "./route";
 import { command, count, counted, day, duration, interval, plain, pValue, reason, short } from "./show";
 import type { Block, Compared, Pair, Result, RunPage } from "./types";
@@ -259,7 +260,7 @@ function Chosen({ results }: { results: Result[] }) {
   const shown = results.filter((one) => one.chosen && Object.keys(one.chosen).length <= 12);
   if (shown.length === 0) return null;
   return (
-    <div class="chosen">
+    <div class="labels">
       <h3 title="How often each label was chosen; the line is how often it is right">Labels chosen</h3>
       {shown.map((one) => {
         const rows = Object.entries(one.chosen as NonNullable<Result["chosen"]>);
@@ -312,8 +313,9 @@ function Groups({ run }: { run: RunPage }) {
 
 /** A run of many tasks: a row for each result, and what each comparison says in a line. */
 function Overview({ run, tasks, blocks }: { run: RunPage; tasks: string[]; blocks: Block[] }) {
-  const scale = scaleOf(run.results.flatMap((one) => [one.value, one.low, one.high]));
-  const hasRead = run.results.some((one) => one.share_read !== null);
+  const results = byTask(run.results);
+  const scale = scaleOf(results.flatMap((one) => [one.value, one.low, one.high]));
+  const hasRead = results.some((one) => one.share_read !== null);
   const said = blocks.flatMap((block) => block.findings.filter((one) => !one.label || one.label !== "Inconclusive").slice(0, 2).map((one) => ({ task: block.task, text: [one.label, ...one.lines].filter(Boolean).join(": ") })));
   return (
     <section class="panel">
@@ -332,9 +334,9 @@ function Overview({ run, tasks, blocks }: { run: RunPage; tasks: string[]; block
             </tr>
           </thead>
           <tbody>
-            {run.results.map((one, at) => (
+            {results.map((one, at) => (
               <tr data-opens onClick={() => go(link("run", [run.id], { task: one.task }))}>
-                <th scope="row">{one.task !== run.results[at - 1]?.task && <a href={link("run", [run.id], { task: one.task })}>{plain(one.task)}</a>}</th>
+                <th scope="row">{one.task !== results[at - 1]?.task && <a href={link("run", [run.id], { task: one.task })}>{plain(one.task)}</a>}</th>
                 <td>{plain(one.format)}</td>
                 <td class="num">{one.n === null ? "" : count(one.n)}</td>
                 <td class="num strong">{short(one.value)}</td>

@@ -40,6 +40,12 @@ export function tasksOf(run: Run): string[] {
   return [...new Set(run.results.map((result) => result.task))];
 }
 
+/** Results with those of a task together, tasks and formats in the order in which they were asked. */
+export function byTask<T extends { task: string }>(results: T[]): T[] {
+  const tasks = [...new Set(results.map((result) => result.task))];
+  return tasks.flatMap((task) => results.filter((result) => result.task === task));
+}
+
 function matches(run: Run, words: string[]): boolean {
   const text = [run.called ?? run.model, run.path, ...run.results.map((result) => result.name)].join(" ").toLowerCase();
   return words.every((word) => text.includes(word));
@@ -124,18 +130,19 @@ const MOST_ROWS = 8;
 
 function RunCard(props: { run: Run; scale: Scale; isChosen: boolean; toggle: () => void }) {
   const { run, scale, isChosen, toggle } = props;
-  const rows = run.results.slice(0, MOST_ROWS);
+  const rows = byTask(run.results).slice(0, MOST_ROWS);
   const several = tasksOf(run).length > 1;
   const href = run.kind === "live" ? link("items", [run.results[0]?.task ?? ""], { runs: run.id }) : link(run.kind === "judge" ? "judge" : "run", [run.id]);
   const cost = run.cost?.cost;
+  const name = plain(run.called ?? run.model);
   return (
     <li class={`card run ${isChosen ? "chosen" : ""}`}>
       <div class="title">
         <label class="pick" title="Choose for a comparison">
-          <input type="checkbox" checked={isChosen} onChange={toggle} aria-label={`Choose ${plain(run.called ?? run.model)}`} />
+          <input type="checkbox" checked={isChosen} onChange={toggle} aria-label={`Choose ${name.slice(0, 80)}, ${day(run.date)}`} />
         </label>
-        <h2>
-          <a href={href}>{plain(run.called ?? run.model)}</a>
+        <h2 title={name}>
+          <a href={href} data-stop>{name}</a>
         </h2>
         {run.kind === "live" && (
           <span class={`tag ${run.running ? "live" : ""}`}>{run.running ? "running" : "unfinished"}</span>
@@ -158,6 +165,7 @@ function RunCard(props: { run: Run; scale: Scale; isChosen: boolean; toggle: () 
         ]
           .filter(Boolean)
           .join(" · ")}
+{" "}
         <span class="path">{plain(run.place)}</span>
       </p>
       {run.kind === "live" ? (

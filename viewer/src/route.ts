@@ -8,9 +8,18 @@ export interface Route {
   query: URLSearchParams;
 }
 
+/** A part of an address; as it is if its percent signs mean nothing. */
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
+
 function parse(): Route {
   const [path, query] = location.hash.replace(/^#\/?/, "").split("?", 2);
-  const [page, ...parts] = path.split("/").map(decodeURIComponent);
+  const [page, ...parts] = path.split("/").map(decoded);
   return { page: page || "runs", parts, query: new URLSearchParams(query ?? "") };
 }
 
@@ -49,3 +58,9 @@ export function go(address: string, replace = false): void {
 
 /** Several ids in one value, `1f0c2a9b.77aa0b12`. */
 export const ids = (value: string | null): string[] => (value ?? "").split(".").filter(Boolean);
+
+/** Whether a key is for the page: not typed into a field, not part of a shortcut, no dialog open. */
+export function isFree(event: KeyboardEvent): boolean {
+  const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+  return !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey && !document.querySelector("dialog[open]");
+}

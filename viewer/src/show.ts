@@ -48,6 +48,7 @@ export function counted(value: number, noun: string): string {
 
 export function duration(seconds: number | null | undefined): string {
   if (seconds === null || seconds === undefined) return "";
+  if (seconds < 0.05) return "< 0.1 s";
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   if (seconds < 60) return `${Math.round(seconds)} s`;
   const minutes = Math.floor(seconds / 60);

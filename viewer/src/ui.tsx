@@ -2,7 +2,7 @@
 
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { hidden, interval, percent, plain, short, shown } from "./show";
+import { hidden, interval, percent, short, shown } from "./show";
 
 /** A promise's value; what it was before stays until the next is there. */
 export function useAnswer<T>(ask: () => Promise<T>, on: unknown[]): { value?: T; error?: string } {
@@ -53,7 +53,7 @@ export function Copy({ text, label = "Copy", title }: { text: string; label?: st
     setTimeout(() => setDone(false), 1200);
   };
   return (
-    <button type="button" class="copy" onClick={copy} title={title} aria-live="polite">
+    <button type="button" class="copy" onClick={copy} title={title} aria-label={done ? undefined : title} aria-live="polite">
       {done ? "Copied" : label}
     </button>
   );
@@ -120,7 +120,7 @@ export function Interval(props: {
       class={`iv ${kind}`}
       role="img"
       aria-label={`${label ?? ""} ${short(value)} ${interval(low, high)}`.trim()}
-      title={`${short(value)} ${interval(low, high)}${mark === null || mark === undefined ? "" : `, mark at ${short(mark, 2)}`}`}
+      title={`${short(value)} ${interval(low, high)}${mark ? `, chance ${short(mark, 2)}` : ""}`}
     >
       {scale.ticks.map((tick) => (
         <i class="tick" style={{ left: place(scale, tick) }} />
@@ -266,8 +266,7 @@ export function Text({ text, marks = [], kind = "" }: { text: string; marks?: Ma
   );
 }
 
-/** One line of such text. */
-export const Words = ({ text }: { text: string }) => <>{plain(text)}</>;
+
 
 /** Rows of equal height, of which only those in view are in the document. */
 export function Rows(props: {
@@ -280,7 +279,6 @@ export function Rows(props: {
   head: JSX.Element;
   onActive: (index: number) => void;
   onOpen: (index: number) => void;
-  onView?: (first: number, last: number) => void;
 }) {
   const { count, height, active, row, label, head } = props;
   const box = useRef<HTMLDivElement>(null);
@@ -307,7 +305,6 @@ export function Rows(props: {
   }, [active, count]);
   const first = Math.max(0, Math.floor((top * scale) / height) - 6);
   const last = Math.min(count, Math.ceil((top * scale + size) / height) + 6);
-  useEffect(() => props.onView?.(first, last), [first, last]);
   const keys = (event: KeyboardEvent) => {
     const page = Math.max(1, Math.floor(size / height) - 2);
     const steps: Record<string, number> = {
