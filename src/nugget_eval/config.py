@@ -1,4 +1,4 @@
-"""What is judged, how and by whom, as plain objects: ``config.model.prompt_type = "short_cot"``.
+"""The settings of an evaluation as plain objects: ``config.model.prompt_type = "short_cot"``.
 
 Every value is checked when it is set; a wrong one is an error that lists the valid ones. The command
 line has a flag for each value, and a YAML file may hold them under the names of the sections.
@@ -31,7 +31,7 @@ class WrongValue(ValueError):
 
 
 def one_of(names: Callable[[], Iterable[str]] | Sequence[str]) -> Check:
-    """One of these names. YAML reads a bare off and on as false and true: they are taken as words."""
+    """One of these names. YAML reads a bare off or on as a boolean; it is turned back into a word."""
 
     def check(value: Any) -> Any:
         valid = [*(names() if callable(names) else names)]
@@ -175,7 +175,7 @@ def _setting(
     short: str | None = None,
     metavar: str | None = None,
 ) -> Any:
-    """A value of a section: how it is checked, what ``--help`` says of it, and how its flag differs.
+    """A value of a section: how it is checked, what ``--help`` says about it, and how its flag differs.
 
     The flag has the name of the value unless ``flag`` gives another; ``--help`` adds the default.
     """
@@ -189,7 +189,7 @@ class _Section:
     """Refuses a wrong value, and a name that it does not have, at the moment of setting it."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        known = {one.name: one for one in fields(self)}  # type: ignore[arg-type]  # subclasses are dataclasses
+        known = {setting.name: setting for setting in fields(self)}  # type: ignore[arg-type]  # subclasses are dataclasses
         where = type(self).__name__.removesuffix("Config").lower()
         if name not in known:
             raise ConfigurationError(
@@ -402,7 +402,7 @@ class Config:
         return str(yaml.safe_dump(self.to_dict(), sort_keys=False, allow_unicode=True))
 
 
-SECTIONS = tuple(one.name for one in fields(Config))
+SECTIONS = tuple(section.name for section in fields(Config))
 
 
 def _entries(given: Mapping[str, Any], path: str) -> Iterable[tuple[str, str, Any]]:

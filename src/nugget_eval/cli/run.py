@@ -183,9 +183,9 @@ def _remarks(done: Evaluation) -> list[str]:
     for judged in done.judged:
         counts, name = count_replies(judged), visible(judged.name, 60)
         if counts.problems:
-            kinds = sorted(counts.problems.items(), key=lambda one: (-one[1], one[0]))
-            said = ", ".join(f"{number:,} {kind}" for kind, number in kinds)
-            lines.append(f"{name}: replies that left labels missing: {said}.{_example(judged)}")
+            kinds = sorted(counts.problems.items(), key=lambda kind: (-kind[1], kind[0]))
+            causes = ", ".join(f"{number:,} {kind}" for kind, number in kinds)
+            lines.append(f"{name}: replies that left labels missing: {causes}.{_example(judged)}")
         if counts.alarms:
             lines.append(
                 f"{name}: {counts.alarms:,} of {counts.total:,} replies are void, because a nugget with "
@@ -318,11 +318,11 @@ def _show_trials(all_trials: Sequence[Trial], pairs: Sequence[Contrast], problem
     out.print()
     if pairs:
         out.print(_contrast_table(pairs))
-        said = "against gold" if pairs[0].measure == "accuracy" else _why_no_gold(all_trials)
+        basis = "against gold" if pairs[0].measure == "accuracy" else _why_no_gold(all_trials)
         out.print(
             Paragraph(
                 "  ",
-                f"Same: share of nuggets with the same label. Difference: {pairs[0].measure} {said}, "
+                f"Same: share of nuggets with the same label. Difference: {pairs[0].measure} {basis}, "
                 "first less second, over the nuggets that both labelled; p by sign flips over topics, "
                 "adjusted by Holm.",
             )

@@ -41,7 +41,7 @@ class NuggetItem:
     record: TextRecord = field(repr=False)
     """What is written when the labels are known."""
     gold: tuple[Label | None, ...] = ()
-    """What people said of each nugget; empty where nobody did."""
+    """What people said of each nugget; empty if nobody did."""
 
     @property
     def name(self) -> str:

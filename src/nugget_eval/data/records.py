@@ -35,7 +35,7 @@ ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class Nugget(Record):
-    """One fact. ``importance`` and ``assignment`` are None where the file does not give them."""
+    """One fact. ``importance`` and ``assignment`` are None if the file does not give them."""
 
     text: str
     importance: Importance | None = "vital"

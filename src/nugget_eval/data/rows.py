@@ -82,7 +82,7 @@ class Row:
         return "" if self.values.get(name) is None else self.name(name)
 
     def whole_number(self, name: str) -> int | None:
-        """A whole number of 0 or more; None where there is no such key or it holds null."""
+        """A whole number of 0 or more; None if there is no such key or it holds null."""
         value = self.values.get(name)
         if value is not None and (
             isinstance(value, bool) or not isinstance(value, int) or value < 0
@@ -91,7 +91,7 @@ class Row:
         return value
 
     def names(self, name: str) -> tuple[int | str, ...]:
-        """A list of texts or whole numbers; empty where there is no such key or it holds null."""
+        """A list of texts or whole numbers; empty if there is no such key or it holds null."""
         values = self.values.get(name)
         items = [] if values is None else values
         if not isinstance(items, list) or any(

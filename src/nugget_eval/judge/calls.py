@@ -287,7 +287,7 @@ class JudgeCaller:
             )
 
     def _not_held(self, model: LM) -> str | None:
-        """Why the model cannot be held to some reply; None where it can."""
+        """Why the model cannot be held to some reply; None if it can."""
         if not model.capabilities.enforces:
             return f"{type(model).__name__} cannot hold replies to a grammar"
         largest = max(self.first(), key=lambda call: call.count, default=None)
@@ -300,7 +300,7 @@ class JudgeCaller:
         self.held_by = EVIDENCE if how == EVIDENCE else LIKELIHOOD
 
     def _not_scored(self, model: LM, how: str) -> str | None:
-        """Why texts cannot be scored in place of replies; None where they can."""
+        """Why texts cannot be scored in place of replies; None if they can."""
         if not model.capabilities.loglikelihood:
             return f"{type(model).__name__} cannot score text; use a local model or --constrain on"
         if self._config.evaluation.canary != "none":
@@ -402,8 +402,8 @@ def _absent(number: int, passage: str) -> str:
         left = number + turn * 7919
         parts = []
         for words in (_PEOPLE, _DEEDS, _THINGS, _PLACES):
-            left, place = divmod(left, len(words))
-            parts.append(words[place])
+            left, index = divmod(left, len(words))
+            parts.append(words[index])
         person, deed, things, where = parts
         text = f"{person} {deed} {left % 880 + 113} {things} in {where}."
         if person not in passage and where not in passage:
@@ -412,7 +412,7 @@ def _absent(number: int, passage: str) -> str:
 
 
 def _verbatim(number: int, passage: str) -> str | None:
-    """A sentence of the passage; None where it has no plain one."""
+    """A sentence of the passage; None if it has no plain one."""
     sentences = _SENTENCE.findall(passage[:_MOST_READ])
     return sentences[number % len(sentences)].strip() if sentences else None
 

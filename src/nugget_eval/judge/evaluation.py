@@ -114,7 +114,7 @@ class Evaluation:
         return score_runs(items, trec_compat=self.config.metrics.trec_compat, how=self.how)
 
     def agreement(self) -> Agreement | None:
-        """The labels against gold; None where there is none."""
+        """The labels against gold; None if there is none."""
         if self.loaded.gold:  # of whole topics: blocks were judged
             pairs = align_labels(self.loaded.gold, best_over_passages(self.records()))
             return agreement(pairs.gold, pairs.judged, topics=pairs.topics, how=self.how)
@@ -129,7 +129,7 @@ class Evaluation:
         return agreement(gold, judged, topics=topics, how=self.how) if gold else None
 
     def raters(self) -> RaterAgreement | None:
-        """How well the judges agree; None where there is only one."""
+        """How well the judges agree; None if there is only one."""
         if len(self.judged) < 2:
             return None
         votes = {judged.name: judged.flat_labels for judged in self.judged}
@@ -261,7 +261,7 @@ class Trial:
 
     done: Evaluation
     agreement: Agreement | None
-    """With people; None where there is no gold."""
+    """With people; None if there is no gold."""
 
     @property
     def name(self) -> str:

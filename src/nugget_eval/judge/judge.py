@@ -44,7 +44,7 @@ _NOT_ASKED = Asked(Turn(""), (), (), (), "")
 class JudgedReply:
     """A reply, the labels that count from it, and how they were found.
 
-    ``labels`` are those of ``call.numbers``; all None where the request failed (``failed`` says why)
+    ``labels`` are those of ``call.numbers``; all None if the request failed (``failed`` says why)
     or a canary alarmed (``alarm`` is its kind).
     """
 
@@ -87,7 +87,7 @@ class JudgedReply:
 
 @dataclass
 class Judged:
-    """One judge's labels, ``labels[item][nugget]``, with the votes behind them, replies and usage."""
+    """One judge's labels, ``labels[item][nugget]``, the votes they were made from, replies and usage."""
 
     name: str
     labels: list[list[Label | None]]
@@ -369,7 +369,7 @@ def _votes(
 
 
 def _window(model: LM) -> int | None:
-    """The number of tokens that prompt and reply may have; None where a server decides."""
+    """The number of tokens that prompt and reply may have; None if a server decides."""
     if model.capabilities.chat_only:
         return None
     size = getattr(model, "n_ctx", None) or getattr(model, "max_length", None)

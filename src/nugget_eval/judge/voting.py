@@ -99,18 +99,18 @@ class Checked:
 
     label: Label | None
     verdict: Verdict | None
-    """None where nothing had to be checked."""
+    """None if nothing had to be checked."""
 
 
 def check_snippets(
-    labels: Sequence[Label | None], reasoned: Sequence[Reasoned], passage: str, what: str
+    labels: Sequence[Label | None], reasoned: Sequence[Reasoned], passage: str, action: str
 ) -> list[Checked]:
-    """Each label with the verdict on its snippet; ``what`` says what to do with those that fail.
+    """Each label with the verdict on its snippet; ``action`` is taken on those that fail.
 
-    A ``not_support`` needs no snippet, and a missing label has none to check. ``what`` is ``off``,
+    A ``not_support`` needs no snippet, and a missing label has none to check. ``action`` is ``off``,
     ``flag``, ``downgrade`` or ``drop``.
     """
-    if what == "off":
+    if action == "off":
         return [Checked(label, None) for label in labels]
     quoted = quotes_by_number(reasoned, len(labels))
     checked = []
@@ -119,7 +119,7 @@ def check_snippets(
             checked.append(Checked(label, None))
             continue
         verdict = snippet_verdict(quoted.get(number), passage)
-        checked.append(Checked(_after(label, verdict, what), verdict))
+        checked.append(Checked(_after(label, verdict, action), verdict))
     return checked
 
 
@@ -128,8 +128,8 @@ def snippet_verdict(snippet: str | None, passage: str) -> Verdict:
     parts = [whole_words(part) for part in quote_parts(snippet or "")]
     if not parts:
         return "none"
-    whole = _passage_words(passage)
-    return "found" if all(part in whole for part in parts) else "not_found"
+    words = _passage_words(passage)
+    return "found" if all(part in words for part in parts) else "not_found"
 
 
 def quote_parts(snippet: str) -> list[str]:
@@ -137,10 +137,10 @@ def quote_parts(snippet: str) -> list[str]:
     return [part for part in _GAP.split(snippet) if whole_words(part).strip() not in _NOTHING]
 
 
-def _after(label: Label, verdict: Verdict, what: str) -> Label | None:
-    if verdict == "found" or what == "flag":
+def _after(label: Label, verdict: Verdict, action: str) -> Label | None:
+    if verdict == "found" or action == "flag":
         return label
-    return _STEP_DOWN[label] if what == "downgrade" else None
+    return _STEP_DOWN[label] if action == "downgrade" else None
 
 
 def quotes_by_number(reasoned: Sequence[Reasoned], count: int) -> dict[int, str | None]:

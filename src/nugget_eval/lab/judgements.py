@@ -29,12 +29,12 @@ def judgements(folder: JudgedFolder) -> dict[str, Any]:
     votes, quotes, golds = _replies(folder)
     numbers = count()
     units = []
-    for place, record in enumerate(read_labelled(folder.folder / ASSIGNMENTS)):
+    for index, record in enumerate(read_labelled(folder.folder / ASSIGNMENTS)):
         if isinstance(record, Gold):  # labels of a whole topic: no text
             continue
         item = item_of(record)
         labels = [nugget.assignment for nugget in record.nuggets]
-        keys: list[Key] = [(place, position) for position in range(len(labels))]
+        keys: list[Key] = [(index, position) for position in range(len(labels))]
         nuggets = [
             {
                 "doc": next(numbers),
@@ -83,17 +83,17 @@ def _replies(
     golds: dict[Key, str] = {}
     for row in folder.replies():
         judge = str(row.get("judge", ""))
-        found = _quoted(row)
+        quoted = _quoted(row)
         gold = row.get("gold") or ()
-        for place, key in enumerate(folder.keys_of(row)):
-            label = row["labels"][place]
+        for position, key in enumerate(folder.keys_of(row)):
+            label = row["labels"][position]
             known = votes.setdefault(key, {})
             if known.get(judge) is None:
                 known[judge] = label
-            if key not in quotes and label is not None and found[place]["quote"]:
-                quotes[key] = found[place]
-            if place < len(gold) and gold[place] is not None:
-                golds[key] = gold[place]
+            if key not in quotes and label is not None and quoted[position]["quote"]:
+                quotes[key] = quoted[position]
+            if position < len(gold) and gold[position] is not None:
+                golds[key] = gold[position]
     return votes, quotes, golds
 
 
@@ -124,7 +124,7 @@ def _spans(passage: str, quote: str | None) -> list[list[int]]:
         if not words:
             continue
         pattern = r"\W+".join(map(re.escape, words))
-        found = re.search(rf"(?<!\w){pattern}(?!\w)", passage, re.IGNORECASE)
-        if found is not None:
-            spans.append([utf16(passage, found.start()), utf16(passage, found.end())])
+        match = re.search(rf"(?<!\w){pattern}(?!\w)", passage, re.IGNORECASE)
+        if match is not None:
+            spans.append([utf16(passage, match.start()), utf16(passage, match.end())])
     return spans

@@ -28,7 +28,7 @@ from nugget_eval.scores.measures import GAIN
 
 ACCURACY, GAIN_METRIC = "accuracy", "gain"
 Key = tuple[int, int]
-"""The place of an item in its file, and of a nugget among those of the item."""
+"""The index of an item in its file, and of a nugget in its item."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class JudgedNugget:
     """One nugget of one text, as it was judged."""
 
     number: int
-    """Its place among all nuggets of the run."""
+    """Its index among all nuggets of the run."""
     key: Key
     qid: str
     unit: str
@@ -156,13 +156,13 @@ class JudgedFolder:
         return float(label == gold) if self.metric == ACCURACY else GAIN[label]
 
     def replies(self, *needed: str) -> Iterator[dict[str, Any]]:
-        """The rows of the replies file, each with the place of its ``item`` and what is ``needed``."""
-        places: dict[tuple[str, str], int] = {}
+        """The rows of the replies file, each with the index of its ``item`` and what is ``needed``."""
+        indices: dict[tuple[str, str], int] = {}
         for row in read_rows(self.folder / REPLIES):
             values = dict(row.values)
             if "item" not in values:  # written by an older version
-                places = places or self._places()
-                values["item"] = places.get((str(values.get("qid")), str(values.get("unit", ""))))
+                indices = indices or self._item_indices()
+                values["item"] = indices.get((str(values.get("qid")), str(values.get("unit", ""))))
             lacking = next((name for name in needed if values.get(name) is None), None)
             if flaw := lacking or _flaw(values):
                 raise ComparisonError(
@@ -196,16 +196,16 @@ class JudgedFolder:
                     labelled.add(key)
         return deciding
 
-    def _places(self) -> dict[tuple[str, str], int]:
-        places: dict[tuple[str, str], int] = {}
-        for place, record in enumerate(read_labelled(self.folder / ASSIGNMENTS)):
-            if (record.qid, record.unit) in places:
+    def _item_indices(self) -> dict[tuple[str, str], int]:
+        indices: dict[tuple[str, str], int] = {}
+        for index, record in enumerate(read_labelled(self.folder / ASSIGNMENTS)):
+            if (record.qid, record.unit) in indices:
                 raise ComparisonError(
                     f"{self.folder / REPLIES} does not say which text of topic {record.qid!r} a reply "
                     "is about. It was written by an older version: run it again."
                 )
-            places[record.qid, record.unit] = place
-        return places
+            indices[record.qid, record.unit] = index
+        return indices
 
 
 def _summary(path: Path) -> dict[str, Any]:

@@ -185,7 +185,7 @@ class ReplyCounts:
     """Why labels were missing → replies."""
     formats: Mapping[str, int]
     conforming: int | None
-    """Replies with an answer in the format that was asked for; None where any format would do."""
+    """Replies with an answer in the format that was asked for; None if any format would do."""
     repaired: int
     alarms: int
     """Replies that a canary voided."""
@@ -219,7 +219,7 @@ def _conforming(readings: Sequence[LabelReading]) -> int | None:
 def order_dict(judged: Judged) -> dict[str, Any] | None:
     """Whether labels depend on the order: nuggets with one label in all orders, and labels by place.
 
-    None where each batch was asked in one order.
+    None if each batch was asked in one order.
     """
     asked = [votes for item in judged.votes for votes in item if len(votes) > 1]
     if not asked:

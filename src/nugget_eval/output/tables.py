@@ -80,8 +80,8 @@ def ranking_table(ranking: RunRanking) -> FittingTable:
     )
     pairs = {(pair.first, pair.second): pair for pair in ranking.pairs}
     lines = []
-    for place, row in enumerate(ranking.rows):
-        below = ranking.rows[place + 1].run_id if place + 1 < len(ranking.rows) else ""
+    for index, row in enumerate(ranking.rows):
+        below = ranking.rows[index + 1].run_id if index + 1 < len(ranking.rows) else ""
         pair = pairs.get((row.run_id, below))
         lines.append(
             Cells(
@@ -163,7 +163,7 @@ def confusion_table(agreed: Agreement) -> FittingTable:
 def _run_line(run: RunScores, measures: Sequence[str]) -> Cells:
     first = run.means[measures[0]]
     means = [run.means[measure] for measure in measures]
-    whole = max(means, key=lambda scored: scored.total)  # of all nuggets, not the vital ones alone
+    every = max(means, key=lambda scored: scored.total)  # of all nuggets, not the vital ones alone
     notes = [
         note
         for scored in means
@@ -182,8 +182,8 @@ def _run_line(run: RunScores, measures: Sequence[str]) -> Cells:
             for measure, scored in zip(measures, means, strict=True)
         },
         bounds=bounds(first.low, first.high) if first.labelled < first.total else "",
-        coverage=percent(whole.labelled, whole.total),
-        n=str(whole.num_topics),
+        coverage=percent(every.labelled, every.total),
+        n=str(every.num_topics),
         note="; ".join(dict.fromkeys(notes)),
     )
 

@@ -307,7 +307,9 @@ def compose_prompt(
     """
     how = nugget_format(prompt_type, format_type, domain=domain, language=language)
     data = _checked_data(query, passage, nuggets)
-    shots = [as_example(one, where=f"Example {k}") for k, one in enumerate(examples, 1)]
+    shots = [
+        as_example(example, where=f"Example {number}") for number, example in enumerate(examples, 1)
+    ]
     kept, left_out = without_leaks(shots, data)
     messages = [Message("system", how.system_text(len(data.nuggets)))]
     for example in kept:

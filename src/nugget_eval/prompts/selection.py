@@ -121,5 +121,5 @@ def _counted(complexities: Sequence[Complexity]) -> str:
         "conjunctions": sum(nugget.conjunctions > 0 for nugget in complexities),
         f"over {LONG_NUGGET} words": sum(nugget.words > LONG_NUGGET for nugget in complexities),
     }
-    said = [f"{name} in {count}" for name, count in counts.items() if count]
-    return f"of {len(complexities)}: {', '.join(said) or 'nothing that makes them hard'}"
+    present = [f"{name} in {count}" for name, count in counts.items() if count]
+    return f"of {len(complexities)}: {', '.join(present) or 'nothing that makes them hard'}"

@@ -5,7 +5,7 @@
 refuses two answers that differ. Time is linear in the length of the reply.
 
 What words mean is shared by all: ``spellings`` of a label, ``references`` to a nugget, ``cues`` around a
-list, ``remarks`` behind a label.
+list, ``remarks`` after a label.
 
 Read in this order: spellings, candidates, references, cues, remarks, notations, ranking, prose,
 shortcuts, reader, reasoning, registered.

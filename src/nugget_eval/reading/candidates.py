@@ -35,7 +35,7 @@ FOREIGN_LABEL_KEYS = names(
     "标签 標籤 结论 判定 判断 答案 ラベル 評価 回答 레이블 라벨 판정 답 التصنيف الحكم الإجابة "
     "التسمية लेबल निर्णय उत्तर"
 )
-"""As ``LABEL_KEYS``, in the languages that judges are asked in besides English, as written."""
+"""The same in the other languages of the prompts, with their own letters."""
 INDEX_KEYS = names(
     "nugget id index number no n k i nuggetid nuggetindex nuggetnumber nuggetno num idx key item "
     "itemid claim fact statement position order"
@@ -68,7 +68,7 @@ class LabelWords:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One entry of an answer. ``label`` is None where the entry is not a known label."""
+    """One entry of an answer. ``label`` is None if the entry is not a known label."""
 
     label: Label | None
     index: int | None = None
@@ -128,7 +128,7 @@ def make(
 
 
 def cut_out(text: str, spans: Iterable[Span]) -> str:
-    """``text`` of equal length without ``spans``, which are in order and apart.
+    """``text`` of equal length with ``spans`` blanked out; they are in order and do not overlap.
 
     Text before and after a span ends up on different lines: the *no* before a tag that is cut out and
     the *support* after it are not one label.
@@ -172,7 +172,7 @@ FormatUsed = Literal[
     "empty",
     "failed",
 ]
-"""``prose`` is an answer in sentences, ``empty`` a reply without text, ``failed`` one without answer."""
+"""``prose`` is an answer in sentences, ``empty`` a reply without text, ``failed`` any other."""
 
 ErrorType = Literal[
     "truncation",
@@ -235,6 +235,6 @@ class LabelReading:
         return tuple(i for i, label in enumerate(self.labels, 1) if label is None)
 
     def as_tuple(self) -> LabelTuple:
-        """``(labels, count, format_used, error_type)``; ``labels`` is None where none was placed."""
+        """``(labels, count, format_used, error_type)``; ``labels`` is None if none was placed."""
         labels = list(self.labels) if any(self.labels) else None
         return labels, self.found, self.format_used, self.error_type

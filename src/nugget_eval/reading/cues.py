@@ -1,7 +1,7 @@
-"""What the words around a list of labels make it: an example, a draft, a quotation, or the final answer.
+"""What the words around a list of labels say it is: an example, a draft, a quotation, the final answer.
 
-In the languages that judges are asked in. ``cue`` looks at what leads up to a list, ``is_disowned`` at
-what follows it, ``is_revising`` at what comes between two, ``turn_end`` for where the judge's turn ends.
+In the languages of the prompts. ``cue`` looks at the words before a list, ``is_disowned`` at those after
+it, ``is_revising`` at those between two lists; ``turn_end`` finds where the judge's turn ends.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nugget_eval.reading.candidates import names
 from nugget_eval.reading.spellings import STEM
 
 REACH = 200
-"""How many characters before and behind a list are looked at."""
+"""Characters before and after a list that are searched for cues."""
 
 _EXAMPLE = re.compile(
     r"\be\.\s?g\b|\beg[.:,]|\bi\.\s?e\.|\bfor\s+instance\b|(?<!this )(?<!given )\bexamples?\b"
@@ -213,7 +213,7 @@ def cue(lead: str) -> str | None:
 
 
 def cue_before(line: str) -> str | None:
-    """What a line says that the list below it is, other than the answer."""
+    """What a line says the list below it is, other than the answer."""
     return cue(last_sentence(line.strip()))
 
 

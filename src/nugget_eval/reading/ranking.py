@@ -1,7 +1,7 @@
 """Which candidate is the answer, and which nugget each of its labels belongs to.
 
 ``rank`` excludes examples, quotations and drafts and ranks the rest: 3 marked as final or in an answer
-element, 2 on lines of its own, 1 inside a sentence. ``place`` assigns labels to nuggets by their numbers
+element, 2 on separate lines, 1 inside a sentence. ``place`` assigns labels to nuggets by their numbers
 or their order, and ``decide`` turns the best candidate into a ``LabelReading``.
 """
 
@@ -87,7 +87,7 @@ _LABEL = re.compile(r"support(?:ed)?\b", re.IGNORECASE)
 
 
 def _line_end(text: str, start: int, stop: int) -> int:
-    """Where the line of ``start`` ends; ``start`` itself if that is behind ``stop``."""
+    """Where the line of ``start`` ends; ``start`` itself if that is after ``stop``."""
     end = text.find("\n", start, stop)
     return end if end >= 0 else start
 
@@ -130,7 +130,7 @@ _DEFINING = (
 
 
 def is_definitions(text: str, candidate: Candidate) -> bool:
-    """The three labels once each, every one with words behind it: the prompt's own definitions.
+    """The three labels once each, every one with words after it: the prompt's own definitions.
 
     Where they are numbered, or not in the prompt's order, the words must be those of the prompt.
     """
@@ -286,7 +286,7 @@ _CONFORMING = {
 def decide(
     text: str, candidates: Sequence[Candidate], count: int, format_type: str | None
 ) -> LabelReading | None:
-    """The reading of the best candidate; None where there is none."""
+    """The reading of the best candidate; None if there is none."""
     left = usable(candidates)
     if not left:
         return None

@@ -34,7 +34,7 @@ LONGEST_REPLY = 8_000_000
 """Characters; a longer reply is not read."""
 
 MOST_CANDIDATES = 5_000
-"""A reply with more possible answers than this has none."""
+"""A reply with more candidates than this counts as having no answer."""
 
 _LONGEST_FINAL = 50_000
 # Characters that do not show, the backslashes of Markdown, and entities of HTML.
@@ -121,7 +121,7 @@ def strip_thinking_reasoning_blocks(text: str) -> str:
 def _checked(
     response: object, count: int, words: LabelWords, format_type: str | None
 ) -> LabelReading:
-    """The reading of any object; one that is not a text, or too long, is an error with its reason."""
+    """The reading of any object; anything but a text of bearable length is an error with its reason."""
     if not count:
         return LabelReading((), "failed", "count_mismatch", "no nuggets to label")
     if not isinstance(response, str) or not response.strip():
@@ -151,7 +151,7 @@ def _read(response: str, count: int, words: LabelWords, format_type: str | None)
 
 
 def _own_words(text: str) -> str:
-    """``text`` as far as the judge's own turn goes, without what is struck out or quoted as a whole."""
+    """``text`` up to the end of the judge's turn, without struck-out words and outer quotation marks."""
     end = turn_end(text)
     text = text if end is None else text[:end]
     if "~~" in text or "</" in text:
@@ -202,26 +202,26 @@ def _of_own(
 
 
 def _amended(text: str, reading: LabelReading, words: LabelWords) -> LabelReading:
-    """The reading with what a correction behind it says of single nuggets.
+    """The reading with the labels that a correction after it changes.
 
-    Where the correction names a label and cannot be read, nothing is certain.
+    A correction that names a label but cannot be read makes the whole answer ambiguous.
     """
     assert reading.span is not None
     start = correction(text, reading.span[1])
     if start is None or STEM.search(text, start) is None:
         return reading
     count = len(reading.labels)
-    rest = " " * start + text[start:]
-    lists = rank(rest, _candidates(rest, words))
-    amended = decide(rest, lists, count, None)
+    tail = " " * start + text[start:]
+    lists = rank(tail, _candidates(tail, words))
+    amended = decide(tail, lists, count, None)
     if amended is None or not any(amended.labels):
-        amended = decide(rest, _stated(rest, words, count), count, None)
+        amended = decide(tail, _stated(tail, words, count), count, None)
     if amended is not None and any(amended.labels):
         labels = tuple(new or old for new, old in zip(amended.labels, reading.labels, strict=True))
         return replace(
             reading, labels=labels, span=(reading.span[0], (amended.span or reading.span)[1])
         )
-    if _SLOT_LABEL.search(rest):
+    if _SLOT_LABEL.search(tail):
         return unread(count, reading.format_used, "ambiguous", "a correction that is not clear")
     return reading
 
@@ -233,20 +233,20 @@ def _in_sentences(
     reading: LabelReading | None,
     candidates: list[Candidate],
 ) -> tuple[LabelReading | None, list[Candidate]]:
-    """What sentences say, where lists say nothing, or less and nothing else."""
+    """The reading of sentences, if lists hold no answer or only a part of the same one."""
     if STEM.search(text) is None:
         return reading, candidates
     sentences = rank(text, _stated(text, words, count))
-    said = decide(text, sentences, count, None)
-    if said is None:
+    stated = decide(text, sentences, count, None)
+    if stated is None:
         return reading, candidates
-    if reading is not None and not (said.is_complete and _agree(said, reading)):
+    if reading is not None and not (stated.is_complete and _agree(stated, reading)):
         return reading, candidates
-    return said, [*candidates, *sentences]
+    return stated, [*candidates, *sentences]
 
 
 def _stated(text: str, words: LabelWords, count: int) -> list[Candidate]:
-    """Candidates in sentences; few replies need them, and their patterns take long to compile."""
+    """Candidates in sentences; imported late: few replies need them, and the patterns compile slowly."""
     from nugget_eval.reading.prose.statements import stated
 
     return stated(text, words, count)
@@ -258,7 +258,7 @@ def _agree(a: LabelReading, b: LabelReading) -> bool:
 
 
 def _visible(response: str) -> tuple[str, list[int] | None]:
-    """The reply in plain characters without invisible ones, and their old offsets if any changed."""
+    """The reply in plain, visible characters, and their old offsets if any changed."""
     offsets = None
     if not response.isascii() or "\\" in response or "&" in response:
         response, offsets = _shown(response)
@@ -270,7 +270,7 @@ def _visible(response: str) -> tuple[str, list[int] | None]:
 
 
 def _shown(response: str) -> tuple[str, list[int] | None]:
-    """The reply as it would show, and the old offset of each of its characters if any changed."""
+    """The reply as a reader would see it, and the old offset of each character if any changed."""
     pieces: list[str] = []
     offsets: list[int] = []
     at = 0
@@ -299,12 +299,12 @@ def _candidates(text: str, words: LabelWords) -> list[Candidate]:
     if not words.plain_words and STEM.search(text) is None:
         return []
     candidates = tagged(text, words)
-    rest = cut_out(text, (candidate.span for candidate in candidates))
-    in_brackets = bracketed(rest, words)
+    remaining = cut_out(text, (candidate.span for candidate in candidates))
+    in_brackets = bracketed(remaining, words)
     candidates += in_brackets
-    rest = cut_out(rest, _separate(in_brackets))
-    if words.plain_words or STEM.search(rest):
-        candidates += listed(without_answer_tags(rest), words)
+    remaining = cut_out(remaining, _separate(in_brackets))
+    if words.plain_words or STEM.search(remaining):
+        candidates += listed(without_answer_tags(remaining), words)
     return sorted(candidates, key=lambda candidate: candidate.span)
 
 

@@ -38,7 +38,7 @@ class Reasoned:
 
 
 def read_reasoning(response: str) -> tuple[Reasoned, ...]:
-    """The reasoning about each nugget, in the order written; empty where there is none.
+    """The reasoning about each nugget, in the order written; empty if there is none.
 
     Reads the fields ``nugget=``, ``snippet=``, ``rationale=`` and ``decision=`` wherever they occur: a
     small model forgets the tags around them. A new number or a field that comes again starts the next.

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from nugget_eval.reading.candidates import names
 
-# A dash needs a blank or a letter behind it, a bullet outside ASCII needs nothing.
+# A dash needs a blank or a letter after it, a bullet outside ASCII needs nothing.
 _BULLETS = (
     r"[-=]>|[*+](?=[ \t])|[-–—―−](?=[ \t]|[^\W\d_])"
     r"|[•‣⁃∙·・･○●◦▪▫■□◆◇◈★☆✦✧✱❖※➢➣➤►▶▸▹→➔➜➡»›◉◎⦿🔹🔸🔷🔘👉📌]"
@@ -133,7 +133,7 @@ def _named(bullet: str, named: re.Match[str]) -> ItemStart:
 
 
 def _numbered(source: str, number: re.Match[str], lead: re.Match[str]) -> ItemStart | None:
-    """The start with this number; None where the number is the first word of the text."""
+    """The item's start with this number; None if the number belongs to the text."""
     bullet, index, end = lead["bullet"] or "", int(number["index"]), number.end()
     is_named = bool(number["word"] or number["hash"] or lead["heading"])
     if number["end"] == "," and not is_named:
@@ -150,7 +150,7 @@ def _numbered(source: str, number: re.Match[str], lead: re.Match[str]) -> ItemSt
 
 
 def _is_lettered(letter: re.Match[str]) -> bool:
-    """Only signs outside ASCII may have a comma behind them (``一、``)."""
+    """Only signs outside ASCII may have a comma after them (``一、``)."""
     return "," not in letter["end"] or not letter["mark"].isascii()
 
 

@@ -33,7 +33,7 @@ _GAP = re.compile(
     r"|car|porque|pues|ya que|perché|poiché|потому|так как)\b|因为|因為|なぜなら)[ \t]*",
     re.IGNORECASE,
 )
-# A remark behind one of these is a comment; behind the others it may also define the label.
+# A remark after one of these is a comment; after the others it may also define the label.
 _COMMENT_MARKS = ("(", "[", "#", "<!--", "/*", "//", "←", "|")
 _REASON = re.compile(
     r",?[ \t]*(?:because|since|as|weil|da|denn|car|porque|perché|poiché|потому|因为|因為)", re.I
@@ -51,12 +51,12 @@ _LAST_SENTENCE = re.compile(
     r"[.!。][\"'”)]{0,2}[ \t]+(?=[^.!?\n]{4,40}[.!]?[*_`\"')]{0,3}\Z)|(?<=。)(?=[^.!?\n]{4,40}\Z)"
 )
 NEGATIONS = names("not no never against nor nicht kein keine pas non não ne не нет")
-"""Words that deny the label behind them."""
+"""Words that deny the label after them."""
 _NEGATED = re.compile(rf"(?:\A|\W)(?:{'|'.join(sorted(NEGATIONS))})\W{{0,4}}\Z", re.IGNORECASE)
 _ELLIPSIS = re.compile(  # ``The year is given, the place is not. support``
     r"\b(?!(?:it|this|that)[ ])\w+[ ](?:is|are|was|were|does|do|did)[ ]not\.[ \t]+\Z", re.IGNORECASE
 )
-"""A denial that ends a sentence of its own, and so does not deny the label behind it."""
+"""A denial that ends a sentence of its own, and so does not deny the label after it."""
 _NEAR_END = 400
 _MARKED_END = re.compile(
     r"(?:[*`]{1,3}|[(\[])(?P<label>(?:partial_|not_)?support|[A-Z_]*SUPPORT)(?:[*`]{1,3}|[)\]])\.?\Z"
@@ -133,7 +133,7 @@ _AFFIRMATION = re.compile(
 def body_label(body: str, words: LabelWords) -> tuple[Label | None, bool]:
     """The label in an item's text, and whether words explain it, as they would a definition.
 
-    None where two parts of the text name different labels, where words take the label back
+    None if two parts of the text name different labels, where words take the label back
     (``support (only partly)``), and where nothing separates the label from other words.
     """
     whole = words(body)
@@ -162,8 +162,8 @@ def marked_end(body: str, words: LabelWords) -> Label | None:
 class LeadingLabel(NamedTuple):
     """The label that a text begins with, and what follows it.
 
-    ``label`` is None where the remark takes it back. ``is_comment``: the remark is in brackets or
-    behind a comment mark, and so does not define the label. ``is_sentence``: the label may as well be
+    ``label`` is None if the remark takes it back. ``is_comment``: the remark is in brackets or
+    after a comment mark, and so does not define the label. ``is_sentence``: the label may as well be
     the first word of a sentence (``Support, not money, was promised``). ``is_parted``: a mark or
     *because* comes between the label and the remark.
     """
@@ -175,7 +175,7 @@ class LeadingLabel(NamedTuple):
 
 
 def leading_label(body: str, words: LabelWords) -> LeadingLabel | None:
-    """The label a text begins with if a remark follows; None where it begins with something else."""
+    """The label a text begins with if a remark follows; None if it begins with something else."""
     leading = _LEADING_LABEL.match(body)
     if leading is None:
         return None
@@ -271,9 +271,9 @@ def _part_label(body: str, start: int, end: int, words: LabelWords) -> tuple[Lab
 
 
 def slot_label(text: str, words: LabelWords, *, comments_only: bool = False) -> Label | None:
-    """The label of a cell, an element or a field that may hold a remark behind it.
+    """The label of a cell, an element or a field that may hold a remark after it.
 
-    None where the remark is a number, which may be that of a nugget, and with ``comments_only``
+    None if the remark is a number, which may be that of a nugget, and with ``comments_only``
     where the remark may be a definition.
     """
     label = words(text)
@@ -366,7 +366,7 @@ def _is_hedged(first: str, spoken: list[str]) -> bool:
 
 
 def _is_affirmed(first: str, spoken: list[str]) -> bool:
-    """True if words behind *not_support* say that the passage supports the nugget, or in part."""
+    """True if words after *not_support* say that the passage supports the nugget, or in part."""
     for before, word in pairwise(("", *spoken)):
         is_partly = word.startswith(_PARTIAL_STEMS) or word in ("partly", "teilweise")
         if is_partly and before not in ("even", "nor"):

@@ -50,7 +50,7 @@ def _reading(
     response: str, text: str, count: int, name: FormatUsed, rule: str, format_type: str | None
 ) -> LabelReading | None:
     start = response.find(text[0])
-    spans: list[Span] = [found.span() for found in _LABEL.finditer(response, start)]
+    spans: list[Span] = [label.span() for label in _LABEL.finditer(response, start)]
     if (
         len(spans) != count
         or is_menu(text, format_type)
@@ -183,14 +183,14 @@ def quick_table(response: str, count: int) -> LabelReading | None:
     spans: list[Span] = []
     for number, row in enumerate(rows, 1):
         cells = split_cells(row, "|")
-        found = _CELL.fullmatch(cells[column]) if len(cells) == width else None
+        label = _CELL.fullmatch(cells[column]) if len(cells) == width else None
         if (
-            found is None
+            label is None
             or cells.pop(0) != str(number)
             or STEM.search("".join(_others(cells, column)))
         ):
             return None
-        labels.append(found[1])  # type: ignore[arg-type]
+        labels.append(label[1])  # type: ignore[arg-type]
         spans.append((at, at + len(row.rstrip())))
         at += len(row) + 1
     span = (start, spans[-1][1])

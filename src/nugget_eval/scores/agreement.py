@@ -167,14 +167,14 @@ def _pair_measures(sums: Floats, n: int, how: Resampling) -> dict[str, Measured]
         "bias": (bias, NO_ITEMS),
     }
     for label in LABELS:
-        place = RANK[label]
+        rank = RANK[label]
         never = f"undefined: {label} never occurs"
         statistics[f"precision[{label}]"] = (
-            precision(place),
+            precision(rank),
             f"{never} in the judge's labels",
         )
-        statistics[f"recall[{label}]"] = (recall(place), f"{never} in gold")
-        statistics[f"f1[{label}]"] = (f1(place), never)
+        statistics[f"recall[{label}]"] = (recall(rank), f"{never} in gold")
+        statistics[f"f1[{label}]"] = (f1(rank), never)
     draws = resampled_sums(sums, how) if len(sums) else sums
     # The coincidences of two raters are the table of labels and its mirror.
     mirrored = (tables(sums) + tables(sums).transpose(0, 2, 1)).reshape(sums.shape)
@@ -197,9 +197,9 @@ def _pair_measures(sums: Floats, n: int, how: Resampling) -> dict[str, Measured]
 def _share_sizes(cells: Floats) -> dict[str, Floats]:
     """Of how many items accuracy, precision and recall are shares, in each topic or item."""
     sizes = {"accuracy": cells.sum(axis=(1, 2))}
-    for label, place in RANK.items():
-        sizes[f"precision[{label}]"] = cells[:, :, place].sum(axis=1)
-        sizes[f"recall[{label}]"] = cells[:, place].sum(axis=1)
+    for label, rank in RANK.items():
+        sizes[f"precision[{label}]"] = cells[:, :, rank].sum(axis=1)
+        sizes[f"recall[{label}]"] = cells[:, rank].sum(axis=1)
     return sizes
 
 

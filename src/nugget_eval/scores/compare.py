@@ -94,11 +94,11 @@ def tested_over_topics(differences: Floats, how: Resampling) -> list[tuple[Measu
     p_values = sign_flip_p_values(differences, seed=how.seed)
     draws = resampled_sums(differences, how)  # once for all pairs
 
-    def mean(place: int) -> Measured:
-        column, drawn = differences[:, [place]], draws[:, [place]]
+    def mean(pair: int) -> Measured:
+        column, drawn = differences[:, [pair]], draws[:, [pair]]
         return measured(column, lambda sums: sums[:, 0] / n, how, n=n, undefined="", draws=drawn)
 
-    return [(mean(place), p) for place, p in enumerate(p_values)]
+    return [(mean(pair), p) for pair, p in enumerate(p_values)]
 
 
 def compare_runs(
@@ -121,7 +121,7 @@ def rank_runs(
     if len({run.run_id for run in runs}) < len(runs):
         raise DataError(f"Runs need different names; got {listing(run.run_id for run in runs)}.")
     common, table = _score_table(runs, measure)
-    order = sorted(range(len(runs)), key=lambda place: (-table[place].mean(), place))
+    order = sorted(range(len(runs)), key=lambda run: (-table[run].mean(), run))
     pairs = list(combinations(order, 2))
     tested = _differences(runs, measure, pairs, how or Resampling()) if pairs else []
     adjusted = holm([pair.p.value for pair in tested])
@@ -268,10 +268,10 @@ def tau_ap(gold: Floats, judged: Floats) -> Floats:
     inside = (judged[:, :, None] == judged[:, None, :]) * (1.0 - np.eye(num_runs))
     right_inside = (is_better * inside).sum(axis=1) / np.maximum(tied - 1, 1)
     total = np.zeros(len(gold))
-    for place in range(num_runs):  # x at each place within its group of ties, with equal chances
-        rank = num_above + place
-        share = (right + place * right_inside) / np.maximum(rank, 1)
-        total += np.where((place < tied) & (rank > 0), share / tied, 0.0).sum(axis=1)
+    for offset in range(num_runs):  # x at each position in its group of ties, with equal chances
+        rank = num_above + offset
+        share = (right + offset * right_inside) / np.maximum(rank, 1)
+        total += np.where((offset < tied) & (rank > 0), share / tied, 0.0).sum(axis=1)
     has_order = (signs(gold) != 0).any(axis=1) & (signs(judged) != 0).any(axis=1)
     return np.where(has_order, 2.0 * total / max(num_runs - 1, 1) - 1.0, np.nan)
 

@@ -48,10 +48,10 @@ def count_labels(topics: Sequence[Sequence[Nugget]]) -> Floats:
     """Topics × importances × labels: how many nuggets there are of each kind."""
     size = _NUM_LABELS * _NUM_IMPORTANCES
     codes = [
-        place * size
+        topic * size
         + _IMPORTANCE_CODE[nugget.importance] * _NUM_LABELS
         + _LABEL_CODE[nugget.assignment]
-        for place, nuggets in enumerate(topics)
+        for topic, nuggets in enumerate(topics)
         for nugget in nuggets
     ]
     counts = np.bincount(np.array(codes, dtype=np.int64), minlength=len(topics) * size)
@@ -67,32 +67,32 @@ class Tally:
         self.values, self.low, self.high = (np.full(shape, np.nan) for _ in range(3))
         self.labelled, self.total = (np.zeros(shape, dtype=np.int64) for _ in range(2))
         self.lacks_importance = counts[:, 0].sum(axis=1) > 0
-        for place, measure in enumerate(MEASURES):
-            self._score(place, measure, counts)
+        for column, measure in enumerate(MEASURES):
+            self._score(column, measure, counts)
         # Weights are unknown where importance is; nuggetizer has no such score.
         for column in [MEASURES.index("strict_weighted_score"), MEASURES.index("weighted_score")]:
             for scores in (self.values, self.low, self.high):
                 scores[self.lacks_importance, column] = np.nan
 
-    def _score(self, place: int, measure: str, counts: Floats) -> None:
+    def _score(self, column: int, measure: str, counts: Floats) -> None:
         weights = _importance_weights(measure)
         kinds = np.einsum("i,til->tl", weights, counts)  # topics × labels, weighted
         total, missing = kinds.sum(axis=1), kinds[:, 0]
         won = kinds @ _gains(measure)
-        self.total[:, place] = counts[:, weights > 0].sum(axis=(1, 2))
-        self.labelled[:, place] = counts[:, weights > 0, 1:].sum(axis=(1, 2))
+        self.total[:, column] = counts[:, weights > 0].sum(axis=(1, 2))
+        self.labelled[:, column] = counts[:, weights > 0, 1:].sum(axis=(1, 2))
         with np.errstate(invalid="ignore", divide="ignore"):
-            self.low[:, place] = won / total
-            self.high[:, place] = (won + missing) / total
-            self.values[:, place] = won / (total if self.trec_compat else total - missing)
+            self.low[:, column] = won / total
+            self.high[:, column] = (won + missing) / total
+            self.values[:, column] = won / (total if self.trec_compat else total - missing)
         if self.trec_compat:
             for scores in (self.low, self.high, self.values):
-                scores[total == 0, place] = 0.0
+                scores[total == 0, column] = 0.0
 
-    def reason(self, topic: int, place: int) -> str:
+    def reason(self, topic: int, column: int) -> str:
         """Why a score is undefined."""
-        measure = MEASURES[place]
-        if self.total[topic, place] == 0:
+        measure = MEASURES[column]
+        if self.total[topic, column] == 0:
             return NO_VITAL if "vital" in measure else NO_NUGGETS
         if "weighted" in measure and self.lacks_importance[topic]:
             return NO_IMPORTANCE

@@ -23,7 +23,7 @@ from nugget_eval.scores.measures import MEASURES, TREC_MEASURES, Tally, count_la
 
 @dataclass(frozen=True, slots=True)
 class TopicScore(AsDict):
-    """A score of one topic; ``value`` is None where it is undefined, and ``reason`` says why.
+    """A score of one topic; ``value`` is None if it is undefined, and ``reason`` says why.
 
     ``low`` and ``high`` are the score with every missing label taken as ``not_support`` or ``support``.
     """
@@ -236,10 +236,10 @@ def _topic_scores(qids: Sequence[str], tally: Tally) -> list[TopicScores]:
 
 def _scores(tally: Tally, topic: int, columns: Sequence[Sequence[Any]]) -> dict[str, TopicScore]:
     scores = {}
-    for place, (value, low, high, labelled, total) in enumerate(zip(*columns, strict=True)):
-        reason = tally.reason(topic, place) if math.isnan(value) else ""
+    for column, (value, low, high, labelled, total) in enumerate(zip(*columns, strict=True)):
+        reason = tally.reason(topic, column) if math.isnan(value) else ""
         bounds = (_known(low), _known(high))
-        scores[MEASURES[place]] = TopicScore(_known(value), *bounds, labelled, total, reason)
+        scores[MEASURES[column]] = TopicScore(_known(value), *bounds, labelled, total, reason)
     return scores
 
 
@@ -258,32 +258,32 @@ def _run_means(tally: Tally, how: Resampling) -> dict[str, RunScore]:
         half = draws.shape[1] // 2
         means = (draws[:, :half] / draws[:, half:]).reshape(len(draws), 3, len(MEASURES))
     return {
-        measure: _run_score(tally, place, means[:, :, place], how)
-        for place, measure in enumerate(MEASURES)
+        measure: _run_score(tally, column, means[:, :, column], how)
+        for column, measure in enumerate(MEASURES)
     }
 
 
-def _run_score(tally: Tally, place: int, draws: Floats, how: Resampling) -> RunScore:
-    undefined = _undefined(tally, place)
+def _run_score(tally: Tally, column: int, draws: Floats, how: Resampling) -> RunScore:
+    undefined = _undefined(tally, column)
     return RunScore(
-        _mean(tally, place, draws, how, undefined),
-        _plain_mean(tally.low[:, place]),
-        _plain_mean(tally.high[:, place]),
-        int(tally.labelled[:, place].sum()),
-        int(tally.total[:, place].sum()),
+        _mean(tally, column, draws, how, undefined),
+        _plain_mean(tally.low[:, column]),
+        _plain_mean(tally.high[:, column]),
+        int(tally.labelled[:, column].sum()),
+        int(tally.total[:, column].sum()),
         len(tally.values) - sum(undefined.values()),
         undefined,
     )
 
 
 def _mean(
-    tally: Tally, place: int, draws: Floats, how: Resampling, undefined: Mapping[str, int]
+    tally: Tally, column: int, draws: Floats, how: Resampling, undefined: Mapping[str, int]
 ) -> Measured:
-    mean = _plain_mean(tally.values[:, place])
+    mean = _plain_mean(tally.values[:, column])
     if mean is None:
         return Measured(None, f"no topic has this score: {'; '.join(undefined)}")
     n = len(tally.values) - sum(undefined.values())
-    is_certain = tally.trec_compat or bool((tally.labelled == tally.total)[:, place].all())
+    is_certain = tally.trec_compat or bool((tally.labelled == tally.total)[:, column].all())
     bounds = None if is_certain else (draws[:, 1], draws[:, 2])
     return from_draws(mean, draws[:, 0], how, n=n, num_units=n, bounds=bounds)
 
@@ -293,9 +293,9 @@ def _plain_mean(values: Floats) -> float | None:
     return float(defined.mean()) if len(defined) else None
 
 
-def _undefined(tally: Tally, place: int) -> dict[str, int]:
+def _undefined(tally: Tally, column: int) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for topic in np.flatnonzero(np.isnan(tally.values[:, place])).tolist():
-        reason = tally.reason(topic, place)
+    for topic in np.flatnonzero(np.isnan(tally.values[:, column])).tolist():
+        reason = tally.reason(topic, column)
         counts[reason] = counts.get(reason, 0) + 1
     return counts

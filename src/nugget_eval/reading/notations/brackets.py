@@ -244,7 +244,7 @@ def bracketed(text: str, words: LabelWords) -> list[Candidate]:
 
 
 def _is_single(candidates: list[Candidate]) -> bool:
-    """One label in an array of one: on a numbered line it is that line's label."""
+    """True for an array of one label: on a numbered line it is that line's label."""
     return len(candidates) == 1 and len(candidates[0].slots) == 1 and candidates[0].rule == "array"
 
 
@@ -310,31 +310,31 @@ _PAIR_ITEM = re.compile(
 
 def tuple_pairs(text: str, words: LabelWords) -> Iterator[Candidate]:
     """Lists of Python tuples, each a number or a nugget's text, and a label."""
-    for found in _PAIRS.finditer(text):
-        items = list(_PAIR_ITEM.finditer(found[0]))
+    for match in _PAIRS.finditer(text):
+        items = list(_PAIR_ITEM.finditer(match[0]))
         slots = [Slot(words(item["label"]), index_of(item["key"])) for item in items]
-        if len(items) == found[0].count("(") and all(slot.index is not None for slot in slots):
-            yield from make("python_list", "pairs", found.span(), slots)
-    for found in _TEXT_PAIRS.finditer(text):
-        pairs = [item[0].rpartition(",") for item in _TEXT_PAIR_ITEM.finditer(found[0])]
+        if len(items) == match[0].count("(") and all(slot.index is not None for slot in slots):
+            yield from make("python_list", "pairs", match.span(), slots)
+    for match in _TEXT_PAIRS.finditer(text):
+        pairs = [item[0].rpartition(",") for item in _TEXT_PAIR_ITEM.finditer(match[0])]
         keys = [key.strip("( \t\n\"'") for key, _, _ in pairs]
         if all(is_nugget(key, is_pointed=False) for key in keys):
             slots = [Slot(words(label)) for _, _, label in pairs]
-            yield from make("python_list", "pairs", found.span(), slots)
+            yield from make("python_list", "pairs", match.span(), slots)
 
 
 def flat_lists(text: str, words: LabelWords) -> Iterator[Candidate]:
     """Lists without brackets inside, read element by element; the last may be cut off."""
-    for found in _FLAT.finditer(text):
-        source = found[1] if found[1] is not None else found[3]
+    for match in _FLAT.finditer(text):
+        source = match[1] if match[1] is not None else match[3]
         if not STEM.search(source) and not words.plain_words:
             continue
-        is_cut = found[2] == ""
+        is_cut = match[2] == ""
         if "//" in source or "#" in source or "/*" in source or "(" in source:
             source = _REMARK.sub(lambda remark: _without_remark(remark, words), source)
         elements = list(_elements(source, is_cut))
         if is_cut and not all(quote for _, quote in elements[:-1]):
-            continue  # a stray bracket, with prose behind it
+            continue  # a stray bracket, with prose after it
         slots = [
             element(value, words) if quote or value else Slot(None) for value, quote in elements
         ]
@@ -342,13 +342,13 @@ def flat_lists(text: str, words: LabelWords) -> Iterator[Candidate]:
             slots = [Slot(label) for label in label_sequence(source) or ()]
         repairs = [] if all(quote for _, quote in elements) else ["labels without quotes"]
         repairs += ["no closing bracket"] if is_cut else []
-        for candidate in make(_style(elements), "array", found.span(), slots, is_cut=is_cut):
-            if len(slots) > 1 or is_cut or _stands_alone(text, found.span(), elements):
+        for candidate in make(_style(elements), "array", match.span(), slots, is_cut=is_cut):
+            if len(slots) > 1 or is_cut or _stands_alone(text, match.span(), elements):
                 yield candidate.repaired(*repairs)
 
 
 def _without_remark(remark: re.Match[str], words: LabelWords) -> str:
-    """An element without the remark behind it; one that the remark takes back is not a label."""
+    """An element without the remark after it; one that the remark takes back is not a label."""
     label = words(remark["value"])
     text = remark["line"] or remark["block"] or remark["aside"] or ""
     doubt = "?" if label is not None and takes_back(label, text) else ""
@@ -364,7 +364,7 @@ def _stands_alone(text: str, span: Span, elements: list[tuple[str, str]]) -> boo
 
 
 def _elements(source: str, is_cut: bool) -> Iterator[tuple[str, str]]:
-    """Values and their quotes. Where the list is cut off, a last one without closing quote is none."""
+    """Values and their quotes. If the list is cut off, a last value without closing quote is dropped."""
     at = 0
     while at < len(source):
         element = _ELEMENT.match(source, at)
@@ -391,11 +391,11 @@ def _style(elements: list[tuple[str, str]]) -> str:
 
 def loose_objects(text: str, words: LabelWords) -> Iterator[Candidate]:
     """Objects that are not valid JSON: single quotes, no quotes, trailing comma, cut off."""
-    for found in _OBJECT.finditer(text):
-        if not STEM.search(found[1]):
+    for match in _OBJECT.finditer(text):
+        if not STEM.search(match[1]):
             continue
-        is_cut = found[2] == ""
-        for candidate in of_object(Pairs(_loose_pairs(found[1])), found.span(), words, DEEPEST):
+        is_cut = match[2] == ""
+        for candidate in of_object(Pairs(_loose_pairs(match[1])), match.span(), words, DEEPEST):
             repaired = candidate.repaired("no closing brace" if is_cut else "not valid JSON")
             yield replace(repaired, is_cut=is_cut)
 

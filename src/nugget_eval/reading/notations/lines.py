@@ -58,12 +58,12 @@ class Line:
 
     @property
     def content(self) -> str:
-        """The text without the mark of a quotation before it."""
+        """The text without the ``>`` of a quotation."""
         return self.text.lstrip()[1:] if self.is_quoted else self.text
 
 
 def read_plain(line: Line, words: LabelWords) -> bool:
-    """True if it is clear what a line is: it holds no label, is one, or numbers a label or several."""
+    """True if the kind of a line is certain: no label, only a label, a numbered label, or several."""
     line.is_quoted = line.text.lstrip()[:1] == ">" and _QUOTE.match(line.text) is not None
     source = line.content
     line.indent = len(source) - len(source.lstrip())
@@ -88,7 +88,7 @@ def read_plain(line: Line, words: LabelWords) -> bool:
 
 
 def read_worded(line: Line, words: LabelWords) -> None:
-    """Fill in what a line is that has other words beside its label; it may be none of these."""
+    """Set the kind of a line that has other words beside its label; it stays ``text`` if none fits."""
     source = line.content
     any(read(line, source, words) for read in (_field, _item, _remarked, _keyed))
     verdict = _verdict(source, words) if line.kind in ("text", "keyed") else None
@@ -109,7 +109,7 @@ _LABEL_WORD = re.compile(r"\b(?:partial_|not_)?support\b", re.IGNORECASE)
 
 
 def _verdict(source: str, words: LabelWords) -> Label | None:
-    """The label of a text that ends ``Therefore the label is support.`` and names no other."""
+    """The label of a text that ends in ``Therefore the label is support.`` and names no other label."""
     verdict = _VERDICT.search(source, max(0, len(source) - 140))
     if verdict is None or _LABEL_WORD.search(source, 0, verdict.start()):
         return None
@@ -144,7 +144,7 @@ _AFTER_LABEL = re.compile(r"(?:support(?:ed|s)?|partial)\b", re.IGNORECASE)
 
 
 def _remarked(line: Line, source: str, words: LabelWords) -> bool:
-    """True for a label with a remark behind it, without bullet or number."""
+    """True for a label with a remark after it, without bullet or number."""
     leading = leading_label(source.strip(), words)
     if leading is None or leading.label is None or leading.is_sentence or not leading.is_parted:
         return False
@@ -252,7 +252,7 @@ _MARKED = re.compile(
 
 
 def _sequence(line: Line, source: str, words: LabelWords) -> bool:
-    """True for labels with nothing but blanks, slashes or dots between them."""
+    """True for labels with only spaces, slashes or dots between them."""
     if words.case_sensitive or not _NO_DELIMITER.fullmatch(source):
         return False
     lead = _LEAD_WORDS.match(source)

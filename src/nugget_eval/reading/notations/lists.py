@@ -1,4 +1,4 @@
-"""Candidates made of lines: bullets, numbered lists, records, tables, rows of cells, bare labels."""
+"""Candidates made of lines: lists with bullets, numbers or letters, fields, tables, bare labels."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def read_lines(text: str, words: LabelWords) -> Iterator[Line]:
 
 
 def _classify(line: Line, words: LabelWords) -> None:
-    """Fill in what the line is; lines come again and again, so this is remembered."""
+    """Set what the line is; replies repeat lines, so short ones are cached."""
     known = _known(line.text, words) if len(line.text) <= 200 else None
     if known is None:
         _fill(line, words)
@@ -86,7 +86,7 @@ def _fill(line: Line, words: LabelWords) -> None:
 
 @dataclass(slots=True)
 class _Run:
-    """Lines that belong together, as they are collected. ``kind`` is that of its lines."""
+    """Consecutive lines of one kind that may form one list."""
 
     kind: str
     lines: list[Line] = field(default_factory=list)
@@ -104,15 +104,15 @@ def listed(text: str, words: LabelWords) -> list[Candidate]:
     for line in read_lines(text, words):
         collector.take(line)
     collector.finish()
-    return collector.found
+    return collector.candidates
 
 
 class _Collector:
-    """Takes lines one by one and puts those together that are one list."""
+    """Takes lines one by one and joins those that form one list."""
 
     def __init__(self, words: LabelWords) -> None:
         self.words = words
-        self.found: list[Candidate] = []
+        self.candidates: list[Candidate] = []
         self.run: _Run | None = None
 
     def take(self, line: Line) -> None:
@@ -127,7 +127,7 @@ class _Collector:
         inline = one_line(line, self.words)
         if inline:
             self.finish()
-            self.found += inline
+            self.candidates += inline
             return
         getattr(self, f"_{line.kind}", self._text)(line)
 
@@ -140,7 +140,7 @@ class _Collector:
             return
         if run.kind == "heading" and run.lines[-1].kind == "label":
             return  # the labels may belong to what is above them
-        self.found += grid(run.lines, self.words) if run.kind == "row" else _of_slots(run)
+        self.candidates += grid(run.lines, self.words) if run.kind == "row" else _of_slots(run)
 
     def _start(self, kind: str) -> _Run:
         self.finish()
@@ -148,7 +148,7 @@ class _Collector:
         return self.run
 
     def _add(self, kind: str, line: Line, *slots: Slot, joins: bool = True) -> None:
-        """Put a line into the list of its kind that is being collected, or into a new one."""
+        """Add a line to the current list if it is of the same kind, else start a new list."""
         run = self.run
         if run is None or run.kind != kind or not joins:
             run = self._start(kind)
@@ -160,7 +160,7 @@ class _Collector:
         if run is not None and self._is_under_label(run, line):
             if run.kind == "label":
                 run.kind, run.slots = "heading", []
-            heading = next(one for one in reversed(run.lines) if one.kind == "label")
+            heading = next(above for above in reversed(run.lines) if above.kind == "label")
             run.lines.append(line)
             run.slots.append(Slot(heading.label, line.index, line.span))
             return
@@ -200,7 +200,7 @@ class _Collector:
         return run is not None and run.holds_items and run.slots[-1].label is None
 
     def _awaits_only_one(self) -> bool:
-        """True if the last item is the only one without a label: one that follows later is its own."""
+        """True if only the last item lacks a label, so that a later label must be its label."""
         run = self.run
         return run is not None and all(slot.label is not None for slot in run.slots[:-1])
 
@@ -221,7 +221,7 @@ class _Collector:
         self._add("group", line, *slots, joins=joins)
 
     def _verdict(self, line: Line) -> None:
-        """The end of what is said about a numbered item, as far as every item before it has a label."""
+        """The conclusion about a numbered item; it counts if every earlier item has a label."""
         run = self.run
         if run is not None and run.kind == "numbered" and run.slots:
             is_first = run.slots[-1].label is None and self._awaits_only_one()
@@ -270,7 +270,7 @@ class _Collector:
     _before: Line | None = None
 
     def _under_header(self, line: Line) -> None:
-        """Make a row of a line below ``label,nugget`` that has as many cells and a label in place."""
+        """Treat a line below ``label,nugget`` as a row if it has as many cells, one of them a label."""
         header = self._before
         if header is None or line.after_blank or line.kind == "row" or STEM.search(header.text):
             return
@@ -306,7 +306,7 @@ def _may_revise(text: str) -> bool:
 
 
 def _is_of_numbers(run: _Run) -> bool:
-    """False where ``support: 2`` may be a count.
+    """False if ``support: 2`` may be a count.
 
     No count has several numbers, comes twice for one label, or has the word *nugget* beside it.
     """
@@ -322,7 +322,7 @@ def _kind(line: Line) -> str:
 
 
 def _is_row_like(last: Line, line: Line) -> bool:
-    """A row whose label is not known keeps its place in the table."""
+    """True for a row with an unknown label: it still takes up a row of the table."""
     cells = split_cells(line.text, last.delimiter)
     if len(cells) != len(last.cells) or line.after_blank or last.delimiter == ",":
         return False
@@ -331,16 +331,16 @@ def _is_row_like(last: Line, line: Line) -> bool:
 
 
 def _is_below(run: _Run, line: Line) -> bool:
-    """True for a bullet under a numbered item: it says more about that item."""
+    """True for a bullet under a numbered item, which adds to that item."""
     if line.index is not None:
         return False
-    item = next((one for one in reversed(run.lines) if one.index is not None), run.lines[0])
+    item = next((above for above in reversed(run.lines) if above.index is not None), run.lines[0])
     is_remark = line.label is None and not line.after_blank
     return line.indent > item.indent or is_remark
 
 
 def _fits(run: _Run, line: Line) -> bool:
-    """True if an item goes on with the list: the same bullet, or the next number."""
+    """True if an item continues the list: the same bullet, or the next number."""
     if line.index is None:
         same = run.kind == _kind(line) and line.indent == run.lines[0].indent
         return same and (not run.has_text_after_blank or line.bullet in _ARROWS)
@@ -369,7 +369,7 @@ def _of_slots(run: _Run) -> list[Candidate]:
 
 
 def _lettered(run: _Run) -> list[Slot]:
-    """The slots of a list numbered by letters; none if the letters are of no one alphabet."""
+    """The slots of a list numbered by letters; none if no single alphabet has all the letters."""
     marks = [line.mark for line in run.lines if line.mark]
     numbers = numbers_of(marks) if len(marks) == len(run.slots) else None
     return [replace(slot, index=n) for slot, n in zip(run.slots, numbers or (), strict=False)]

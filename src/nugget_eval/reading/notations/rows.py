@@ -41,7 +41,7 @@ ROW_FORMATS = {**DELIMITERS, " ": "csv"}
 
 
 def read_row(line: Line, words: LabelWords) -> bool:
-    """True if the line is cells with a delimiter between, and at least one is a label."""
+    """True if the line consists of cells separated by a delimiter, and at least one is a label."""
     source = line.content
     for delimiter in DELIMITERS:
         if delimiter not in source:
@@ -75,7 +75,7 @@ _ANNOUNCED = re.compile(
 
 
 def _announced(source: str) -> int:
-    """Where the labels begin behind a sentence with commas: ``Sure, here they are: support, …``."""
+    """Where the labels begin after a sentence with commas: ``Sure, here they are: support, …``."""
     lead = _ANNOUNCED.match(source)
     is_sentence = lead is not None and ("," in lead[0] or ";" in lead[0])
     return lead.end() if lead and is_sentence and not STEM.search(lead[0]) else 0
@@ -113,7 +113,7 @@ def _and_parts(cell: str, words: LabelWords) -> list[str]:
 
 
 def split_cells(source: str, delimiter: str) -> list[str]:
-    """The cells of a line, quotes understood; a table's outer pipes belong to no cell."""
+    """The cells of a line, CSV quotes respected; a table's outer pipes are dropped."""
     if delimiter == "|":
         source = source.strip().strip("|").replace("||", "|")
         return [cell.strip() for cell in source.split("|")]
@@ -205,7 +205,7 @@ def _row_slots(header: tuple[str, ...] | None, line: Line, words: LabelWords) ->
             for name, label in zip(header, labels, strict=True)
         ]
     if known == 1 and len(labels) > 1:
-        # The label of the cells before it, or with a remark behind it.
+        # The label of the cells before it, or with a remark after it.
         if labels[-1] is None and line.delimiter != "|" and index_of(cells[0]) is None:
             return []
         index = cell_number(cells[0]) if labels[0] is None else None
@@ -262,7 +262,7 @@ _COUNT_NAMES = names(
 def _may_be_counts(
     header: tuple[str, ...] | None, body: list[Line], column: int, labels: list[Label | None]
 ) -> bool:
-    """True where numbers behind labels may say how often each label was given.
+    """True if numbers after labels may say how often each label was given.
 
     No count has several numbers, a word beside it, or comes twice for one label.
     """
@@ -277,7 +277,7 @@ _NUGGET_NAMES = INDEX_KEYS - names("number no n k i num")
 def _index_column(
     header: tuple[str, ...] | None, body: list[Line], label_column: int
 ) -> int | None:
-    """The column that numbers the nuggets; it may hold several numbers behind one label."""
+    """The column that numbers the nuggets; it may hold several numbers after one label."""
     for column in range(len(body[0].cells)):
         if column == label_column:
             continue
@@ -294,7 +294,7 @@ def _index_column(
 
 
 def quoted(lines: list[Line]) -> str | None:
-    """Why lines that are all quoted cannot be the answer."""
+    """``quote`` if all lines are quoted, which excludes them as the answer."""
     return "quote" if all(line.is_quoted for line in lines) else None
 
 
@@ -314,7 +314,7 @@ _YEARS = 1000  # a number from here on is hardly that of a nugget
 
 
 def one_line(line: Line, words: LabelWords) -> list[Candidate]:
-    """The candidate that a line is by itself, if any: ``1. support, 2. not_support``."""
+    """The candidate that a single line makes, if any: ``1. support, 2. not_support``."""
     return _inline_numbered(line, words) or _inline_keyed(line, words)
 
 
@@ -326,7 +326,7 @@ def are_grades(slots: Sequence[Slot]) -> bool:
 
 
 def _inline_numbered(line: Line, words: LabelWords) -> list[Candidate]:
-    """``1. support, 2. not_support`` on one line, also behind a few words and a colon."""
+    """``1. support, 2. not_support`` on one line, also after a few words and a colon."""
     if line.kind in ("fence", "rule", "group") or len(line.text) > 20_000:
         return []
     if not words.plain_words and not _has_two_labels(line.text):

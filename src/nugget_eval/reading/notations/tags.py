@@ -60,7 +60,7 @@ class _Tag:
 
 @dataclass(slots=True)
 class _Group:
-    """Slots that belong together, as they are collected."""
+    """Slots of one list, while it is being read."""
 
     slots: list[Slot] = field(default_factory=list)
     start: int = 0
@@ -77,7 +77,7 @@ class _Group:
         self.is_in_row = True
 
     def number_cell(self, number: int) -> None:
-        """A cell of a table with a number: that of the label before or behind it in its row."""
+        """Apply the number in a table cell to the label before or after it in its row."""
         if self.is_in_row and self.slots[-1].index is None:
             self.slots[-1] = replace(self.slots[-1], index=number)
         elif self.index is None:
@@ -117,8 +117,8 @@ def answer_spans(text: str) -> list[Span]:
     """The spans inside ``<answer>``, ``<final_answer>`` and similar tags, in order."""
     spans: list[Span] = []
     opened: dict[str, int] = {}
-    for found in _ANSWER_TAG.finditer(text):
-        tag = _Tag(*_parsed(found[0]), found.span())
+    for match in _ANSWER_TAG.finditer(text):
+        tag = _Tag(*_parsed(match[0]), match.span())
         if tag.name == "labels":
             continue
         if tag.kind == "open":
@@ -166,13 +166,13 @@ def _without_comments(text: str) -> str:
 
 
 def _tags(text: str) -> Iterator[_Tag]:
-    for found in _TAG.finditer(text):
-        yield _Tag(*_parsed(found[0]), found.span())
+    for match in _TAG.finditer(text):
+        yield _Tag(*_parsed(match[0]), match.span())
 
 
 @lru_cache(maxsize=4096)
 def _parsed(source: str) -> tuple[str, int | None, dict[str, str], str]:
-    """Name, number, attributes and kind of a tag; the same tags come again and again."""
+    """Name, number, attributes and kind of a tag; cached, because replies repeat tags."""
     tag = _TAG.match(source)
     assert tag is not None
     local = tag[2].rpartition(":")[2]
@@ -194,7 +194,7 @@ def _closes(tag: _Tag, following: _Tag) -> bool:
 
 
 def _starts_anew(tag: _Tag, group: _Group, gap: str) -> bool:
-    """True where a new list begins: a wrapper opens, or prose separates outermost elements."""
+    """True if a new list begins: a wrapper opens, or prose separates outermost elements."""
     if not group.slots:
         return False
     is_wrapper = tag.kind == "open" and tag.name in _WRAPPERS and group.depth == 0

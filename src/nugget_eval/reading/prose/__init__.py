@@ -1,4 +1,4 @@
-"""Answers in sentences: what they say about which nugget, in the languages that judges are asked in.
+"""Answers in sentences: which label they give to which nugget, in the languages of the prompts.
 
 Read in this order: vocabulary, claims, statements.
 """

@@ -1,9 +1,9 @@
-"""Sentences that give nuggets their labels → slots: a nugget, a label, only words of no weight between.
+"""Sentences that label nuggets → slots: a nugget and a label with only filler words between them.
 
 ``Nuggets 1 and 3 are supported, nugget 2 is not``; ``I assign support to the first``; ``None of them is
 supported``. A sentence that doubts, asks, quotes or sets a condition claims nothing; one whose words
 between nugget and label say anything else leaves that nugget without a label. Words such as *most* are
-a phrase about nuggets too, but nobody can tell which.
+a phrase about nuggets too, but do not say which ones.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class _Mention:
 
 @dataclass(slots=True)
 class _Talk:
-    """What the sentences so far have said."""
+    """What the sentences so far have established."""
 
     words: LabelWords
     count: int
@@ -123,12 +123,12 @@ def _is_meant(talk: _Talk, subject: Subject) -> bool:
 
 
 def _labels(talk: _Talk, sentence: str) -> Iterator[_Mention]:
-    for found in v.LABEL.finditer(sentence):
-        is_denial = found["denied"] is not None
+    for match in v.LABEL.finditer(sentence):
+        is_denial = match["denied"] is not None
         label: Label | None = "not_support" if is_denial else None
         if not is_denial:
-            label = talk.words(_EMPHASIS.sub("", found[0]), strict_slot=False)
-        yield _Mention(found.span(), label, found["verb"] is not None, is_denial)
+            label = talk.words(_EMPHASIS.sub("", match[0]), strict_slot=False)
+        yield _Mention(match.span(), label, match["verb"] is not None, is_denial)
 
 
 class _Reader:
@@ -141,7 +141,7 @@ class _Reader:
         self.mentions = mentions
         self.pending: list[Subject] = []
         self.excluded: set[int] = set()
-        self.claimed: list[int] = []  # the places in ``slots`` of the last claim
+        self.claimed: list[int] = []  # the indices in ``slots`` of the last claim
         self.is_doubted = False
 
     def run(self) -> None:
@@ -219,7 +219,7 @@ class _Reader:
         return series  # type: ignore[return-value]
 
     def _following(self, i: int) -> list[Subject]:
-        """The nuggets right behind a label; not those that have a label of their own behind them."""
+        """The nuggets right after a label; not those that have a label of their own after them."""
         following: list[Subject] = []
         for j in range(i, len(self.mentions)):
             mention = self.mentions[j]
@@ -248,7 +248,7 @@ class _Reader:
         return self._is_claimed(self.pending[0].span[0], first.span[0]) and self._ends(last, after)
 
     def _is_concluded(self, start: int, end: int) -> bool:
-        """True if a label ends what is said of a nugget: ``…, so it is`` support, ``…:`` support."""
+        """True if a label concludes the words on a nugget: ``…, so it is support``, ``…: support``."""
         if _COLON.search(self.text, start, end):
             return True
         clause = self._clause(start, end)
@@ -258,7 +258,7 @@ class _Reader:
         return any(_GLUE.fullmatch(self.text, lead, end) for lead in leads)
 
     def _clause(self, start: int, end: int) -> int:
-        """Where the last clause between two places begins."""
+        """Where the last clause between two positions begins."""
         return max(
             (mark.end() for mark in _BOUNDARY.finditer(self.text, start, end)), default=start
         )
@@ -287,9 +287,9 @@ class _Reader:
         return is_led and is_so and is_claimed and self._ends(label, after)
 
     def _is_claimed(self, start: int, end: int) -> bool:
-        """False where words before the claim doubt it, deny it or put it in another's mouth.
+        """False if words before the claim doubt it, deny it or put it in another's mouth.
 
-        What doubts one claim of a sentence doubts those behind it.
+        What doubts one claim of a sentence doubts those after it.
         """
         self.is_doubted = self.is_doubted or not self._is_opened(start, end)
         return not self.is_doubted
@@ -358,10 +358,10 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A phrase about nuggets; ``numbers`` is empty where it does not say which.
+    """A phrase about nuggets; ``numbers`` is empty if it does not say which.
 
-    ``is_denied``: of none of them is the label true that follows. ``is_exception``: all but these.
-    ``is_rest``: those of which nothing has been said yet.
+    ``is_denied``: the label that follows applies to none of them. ``is_exception``: all but these.
+    ``is_rest``: those not mentioned so far.
     """
 
     span: Span
@@ -374,36 +374,36 @@ class Subject:
 
 def subjects(sentence: str, count: int) -> Iterator[Subject]:
     """The phrases about nuggets in a sentence, in order; ``count`` is the number of nuggets."""
-    for found in v.SUBJECT.finditer(sentence):
-        subject = _subject(found, tuple(range(1, count + 1)))
-        if _EXCEPT.search(sentence, max(0, found.start() - 40), found.start()):
+    for phrase in v.SUBJECT.finditer(sentence):
+        subject = _subject(phrase, tuple(range(1, count + 1)))
+        if _EXCEPT.search(sentence, max(0, phrase.start() - 40), phrase.start()):
             subject = Subject(subject.span, subject.numbers, is_exception=True)
         yield subject
 
 
-def _subject(found: re.Match[str], everyone: Numbers) -> Subject:
-    kind = next(name for name in (*_NUMBERS_OF, "none", "rest", "bare") if found[name] is not None)
+def _subject(phrase: re.Match[str], everyone: Numbers) -> Subject:
+    kind = next(name for name in (*_NUMBERS_OF, "none", "rest", "bare") if phrase[name] is not None)
     if kind == "none":
-        return Subject(found.span(), everyone, is_denied=True)
+        return Subject(phrase.span(), everyone, is_denied=True)
     if kind == "rest":
-        return Subject(found.span(), is_rest=True)
+        return Subject(phrase.span(), is_rest=True)
     if kind == "bare":
-        return Subject(found.span(), (int(found["bare"]),), is_bare=True)
-    return Subject(found.span(), _NUMBERS_OF[kind](found, everyone))
+        return Subject(phrase.span(), (int(phrase["bare"]),), is_bare=True)
+    return Subject(phrase.span(), _NUMBERS_OF[kind](phrase, everyone))
 
 
-def _all(found: re.Match[str], everyone: Numbers) -> Numbers:
+def _all(phrase: re.Match[str], everyone: Numbers) -> Numbers:
     """*All three* are three nuggets, even where there are only two."""
-    number = found["all_n"] or found["these_size"]
+    number = phrase["all_n"] or phrase["these_size"]
     size = len(everyone) if number is None else _size(number)
     return tuple(range(1, size + 1)) if size >= len(everyone) else ()
 
 
-def _few(found: re.Match[str], everyone: Numbers) -> Numbers:
-    size = _size(found["few_n"])
+def _few(phrase: re.Match[str], everyone: Numbers) -> Numbers:
+    size = _size(phrase["few_n"])
     if not 0 < size <= len(everyone):
         return ()
-    return everyone[:size] if found["first_few"] is not None else everyone[-size:]
+    return everyone[:size] if phrase["first_few"] is not None else everyone[-size:]
 
 
 def _size(word: str) -> int:
@@ -412,10 +412,10 @@ def _size(word: str) -> int:
     return next((n for n, pattern in _PER_NUMBER.items() if pattern.fullmatch(word)), 0)
 
 
-def _ordinal(found: re.Match[str], everyone: Numbers) -> Numbers:
-    if found["last"] is not None:
+def _ordinal(phrase: re.Match[str], everyone: Numbers) -> Numbers:
+    if phrase["last"] is not None:
         return everyone[-1:]
-    return tuple(i for i in range(1, len(v.ORDINALS) + 1) if found[f"o{i}"] is not None)
+    return tuple(i for i in range(1, len(v.ORDINALS) + 1) if phrase[f"o{i}"] is not None)
 
 
 def _numbers(listed: str) -> Numbers:
@@ -431,18 +431,18 @@ def _numbers(listed: str) -> Numbers:
     return tuple(numbers + [int(n) for n in _DIGITS.findall(listed[at:])])
 
 
-# The kinds of phrases, each with how the numbers of its nuggets are found.
+# The kinds of phrases, each with how the numbers of its nuggets are phrase.
 _NUMBERS_OF: dict[str, Callable[[re.Match[str], Numbers], Numbers]] = {
-    "vague": lambda _found, _everyone: (),
-    "listed": lambda found, _everyone: _numbers(found["list"]),
-    "counted": lambda found, _everyone: (int(found["counted"]),),
+    "vague": lambda _phrase, _everyone: (),
+    "listed": lambda phrase, _everyone: _numbers(phrase["list"]),
+    "counted": lambda phrase, _everyone: (int(phrase["counted"]),),
     "few": _few,
-    "former": lambda _found, everyone: everyone[:1] if len(everyone) == 2 else (),
-    "latter": lambda _found, everyone: everyone[1:] if len(everyone) == 2 else (),
-    "both": lambda _found, everyone: everyone if len(everyone) == 2 else (),
+    "former": lambda _phrase, everyone: everyone[:1] if len(everyone) == 2 else (),
+    "latter": lambda _phrase, everyone: everyone[1:] if len(everyone) == 2 else (),
+    "both": lambda _phrase, everyone: everyone if len(everyone) == 2 else (),
     "all": _all,
     "these_n": _all,
-    "these": lambda _found, everyone: everyone,
+    "these": lambda _phrase, everyone: everyone,
     "ordinal": _ordinal,
-    "this": lambda _found, everyone: everyone if len(everyone) == 1 else (),
+    "this": lambda _phrase, everyone: everyone if len(everyone) == 1 else (),
 }

@@ -1,4 +1,4 @@
-"""Candidates in sentences: what they say about all nuggets, or about the only one.
+"""Candidates in sentences: one for all nuggets, or one per sentence about a single nugget.
 
 Also labels that one sentence lists: ``The labels are support and not_support, respectively``.
 """
@@ -17,11 +17,11 @@ from nugget_eval.reading.remarks import takes_back
 from nugget_eval.reading.spellings import LABELS, Label
 
 LONGEST_PROSE = 200_000
-"""Characters; sentences are not looked for in a longer reply."""
+"""Characters; a longer reply is not searched for sentences."""
 
 
 def stated(text: str, words: LabelWords, count: int) -> list[Candidate]:
-    """The candidate of all sentences that give nuggets labels; of one nugget, one per sentence."""
+    """One candidate made of all sentences that label nuggets; for a single nugget, one per sentence."""
     if len(text) > LONGEST_PROSE:
         return []
     slots = claimed(text, words, count)
@@ -58,24 +58,24 @@ def enumerated(text: str, words: LabelWords, count: int) -> Iterator[Candidate]:
 
 
 def _enumerated(sentence: str, at: int, words: LabelWords, count: int) -> list[Candidate]:
-    found = list(v.LABEL.finditer(sentence))
-    if len(found) != count or count < 2:
+    matches = list(v.LABEL.finditer(sentence))
+    if len(matches) != count or count < 2:
         return []
-    if not all(_JOIN.fullmatch(sentence, a.end(), b.start()) for a, b in pairwise(found)):
+    if not all(_JOIN.fullmatch(sentence, a.end(), b.start()) for a, b in pairwise(matches)):
         return []
-    start, end = found[0].start(), found[-1].end()
+    start, end = matches[0].start(), matches[-1].end()
     lead, tail = sentence[:start], sentence[end:]
     if not _LEAD.fullmatch(lead) or not _TAIL.fullmatch(tail) or cue_before(lead):
         return []
-    labels = [words(one[0], strict_slot=False) for one in found]
+    labels = [words(match[0], strict_slot=False) for match in matches]
     if None in labels:
         return []
     is_each = _RESPECTIVELY.search(lead) or _RESPECTIVELY.search(tail)
     if not is_each and (not _LABEL_NOUN.search(lead) or tuple(labels) == LABELS):
         return []
     slots = (
-        Slot(label, None, (at + one.start(), at + one.end()))
-        for label, one in zip(labels, found, strict=True)
+        Slot(label, None, (at + match.start(), at + match.end()))
+        for label, match in zip(labels, matches, strict=True)
     )
     return make("prose", "series", (at + start, at + end), slots)
 
@@ -88,7 +88,7 @@ _LABEL = (
     r"|un)[ _-]?){0,2}support(?:ed)?(?![A-Za-z0-9_])"
     r"[ ]?[\"'*`”’»]{0,3})"
 )
-# What a judge calls its label, and the verb behind it, in the languages judges are asked in.
+# What a judge calls its label, and the verb after it, in the languages judges are asked in.
 _NAMES = (
     r"(?:label|answer|verdict|decision|judge?ment|classification|rating|assessment|urteil|antwort"
     r"|bewertung"
@@ -124,18 +124,18 @@ _SENTENCE_REACH = 200
 
 
 def single(text: str, words: LabelWords) -> Iterator[Candidate]:
-    """One candidate per sentence that gives *the* nugget a label; doubt and alternatives give none."""
+    """One candidate per sentence that labels *the* nugget; doubts and alternatives are skipped."""
     for statement in _SINGLE.finditer(text):
         label = words(statement["label"], strict_slot=False)
         sentence = _sentence(text, statement.start("label"))
-        rest = statement["rest"]
+        tail = statement["rest"]
         clause = re.split(r"[,;:]", sentence.rstrip(" :"))[-1]
-        is_open = v.OPEN.search(rest) or _ANOTHER.search(rest) or _DENIED.search(clause)
+        is_open = v.OPEN.search(tail) or _ANOTHER.search(tail) or _DENIED.search(clause)
         is_open = is_open or _DOUBT.search(sentence)
         if (
             label is None
             or is_open
-            or takes_back(label, rest)
+            or takes_back(label, tail)
             or _is_negated(statement)
             or not v.END.match(statement["rest"])
         ):
@@ -168,23 +168,23 @@ def assigned(text: str, words: LabelWords) -> Iterator[Candidate]:
 
 
 def _assigned(
-    sentence: str, found: re.Match[str], words: LabelWords, *, is_first: bool
+    sentence: str, match: re.Match[str], words: LabelWords, *, is_first: bool
 ) -> Label | None:
     """The label of a sentence if its other words only assign it; *no* may take back an earlier one."""
-    start = found.start("label")
+    start = match.start("label")
     clause = max(sentence.rfind(",", 0, start), sentence.rfind(":", 0, start)) + 1
-    lead, rest = sentence[:start], sentence[found.end("label") :]
+    lead, tail = sentence[:start], sentence[match.end("label") :]
     if not _ASSIGNING.fullmatch(lead, clause) or cue_before(lead[:clause]):
         return None
     if _DENIED.search(lead) and (is_first or not v.is_taking_back(lead)):
         return None
-    if lead.strip() and _is_negated(found):
+    if lead.strip() and _is_negated(match):
         return None
-    is_closed = v.END.match(rest) is not None and not v.OPEN.search(rest)
-    label = words(found["label"], strict_slot=False)
-    if label is None or takes_back(label, rest):
+    is_closed = v.END.match(tail) is not None and not v.OPEN.search(tail)
+    label = words(match["label"], strict_slot=False)
+    if label is None or takes_back(label, tail):
         return None
-    return label if is_closed or _ASSIGNED.fullmatch(rest) else None
+    return label if is_closed or _ASSIGNED.fullmatch(tail) else None
 
 
 def _sentence(text: str, end: int) -> str:

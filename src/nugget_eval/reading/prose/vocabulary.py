@@ -1,8 +1,8 @@
-"""The words of sentences about nuggets, by kind, in the languages that judges are asked in.
+"""Words of sentences about nuggets, by kind, in the languages of the prompts.
 
-Words that need blanks around them are given apart from those of scripts without blanks, or whose words
-are joined to others. Each list becomes one pattern; a sentence with a word from none of them says more
-than a label, and is not read. Below the words are the patterns made of them.
+Words separated by spaces are listed apart from words of scripts without spaces, or that attach to other
+words. Each list becomes one pattern; a sentence with a word that is in none of them says more than a
+label and is not read. The patterns made of the words follow below them.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ NO = words(
     not~a~single
     """,
 )
-"""None and no: what follows is true of no nugget."""
+"""None and no: what follows applies to no nugget."""
 REST = words(
     """
     others? rest remaining andere[nrs]? restlichen übrigen autres reste demás otros otras restantes
@@ -138,7 +138,7 @@ VAGUE = words(
     ليس~كل अधिकांश कुछ ليست~كل ليست~جميع
     """,
 )
-"""Nuggets of which it is not said which ones."""
+"""Some nuggets, without saying which ones."""
 EXCEPT = words(
     """
     except except~for apart~from other~than excluding besides but~for außer bis~auf ausgenommen sauf
@@ -162,14 +162,14 @@ THESE = (
     r"|hechos|fatos|factos|fatti|факты|утверждения)(?![^\W\d_]|[ \t]{0,2}#?\d)"
     r"|这些信息点|これらのナゲット)"
 )
-"""The nuggets, where there are several."""
+"""The nuggets, if there are several."""
 THIS_ONE = (
     r"(?:(?<![^\W\d_])(?:the|this|that|das|dieses|die|diese|le|ce|cette|el|este|esta|la|o|il|questo|questa"
     r"|этот|это|данный|данное)[ \t]{1,3}|l'|该|此|这个|这一|這個|本|この|その|이|해당|هذه[ ]|هذا[ ]"
     r"|यह[ ])"
     rf"[ ]?{NOUN}(?![ \t]{{0,2}}(?:#|№|no\.|nr\.|number)?[ \t]{{0,2}}\d)"
 )
-"""The nugget, where there is but one."""
+"""The nugget, if there is only one."""
 
 GLUE = words(
     """
@@ -196,7 +196,7 @@ GLUE = words(
     의 레이블 라벨 هو هي هما تصنيفها تصنيفهما تصنيفه كلها التصنيف है हैं का की के को लेबल भी
     """,
 )
-"""Words between a nugget and its label that say no more than that it has this label."""
+"""Filler words between a nugget and its label."""
 NOT_GLUE = words("not n't ne n'est n'a ne~sont не non nicht pas no")
 """Words that go with *none of them*."""
 TO_WORDS = words(
@@ -238,7 +238,7 @@ OPENING = words(
     इसलिए
     """,
 )
-"""Words with which a clause may begin that says which label a nugget has."""
+"""Words that may begin a clause that labels a nugget."""
 DOUBT = words(
     r"""
     assume assuming assumed pretend imagine refuse would~have had ignore
@@ -250,7 +250,7 @@ DOUBT = words(
     """,
     "如果 可能 もし かもしれ 만약 अगर शायद لو ربما",
 )
-"""Words with which a sentence does not claim what it says."""
+"""Words that make a sentence a doubt, a condition or a quotation instead of a claim."""
 REVISING = words(
     """
     no wait actually rather correction corrected hmm hm sorry oops scratch~that make~that i~mean
@@ -260,7 +260,7 @@ REVISING = words(
     """,
     "不 不对 不對 应该是 更正 其实 いや 訂正 正しくは 아니 사실 정정 بل عفوا नहीं बल्कि",
 )
-"""Words with which a judge takes back the label before them."""
+"""Words that take back the label before them."""
 
 
 ASSIGN = words(
@@ -281,7 +281,7 @@ ASSIGN = words(
     저는 أختار أرى أن मैं मेरे विचार में
     """,
 )
-"""Words before a label with which a judge assigns it."""
+"""Words before a label that assign it."""
 ASSIGNED = words(
     """
     from me is seems would be fits the an? correct right appropriate proper best most fitting
@@ -296,12 +296,12 @@ ASSIGNED = words(
     दूंगा चुनता चुनती हूँ हूं に該当します 로 を選びます
     """,
 )
-"""Words behind a label that say no more than that it is assigned."""
+"""Filler words after a label that is being assigned."""
 _TAKING_BACK = re.compile(rf"(?:[^\w?]|{REVISING}|{GLUE})*", re.IGNORECASE)
 
 
 def is_taking_back(lead: str) -> bool:
-    """True if words say nothing but that what was said before them is taken back."""
+    """True if words only take back what was said before them."""
     return _TAKING_BACK.fullmatch(lead) is not None
 
 
@@ -334,14 +334,14 @@ LABEL = re.compile(
     r"|(?:(?:is|are|was|were|does|do)[ ]not|isn't|aren't)(?=[ ]?(?:[.,;!]|\Z))))(?![A-Za-z0-9_])",
     re.IGNORECASE,
 )
-"""A label in a sentence, or a denial that stands for one."""
+"""A label in a sentence, or a denial that implies one (``nugget 2 is not``)."""
 SENTENCE = re.compile(r"(?:[^.!?;。\n]|[.](?=\w))+[.!?;。]?")
 OPEN = re.compile(
     r"\b(?:had|were|but|only|or|unless|if|in\s+part|partly|partially|however|mostly|means|oder|aber|ou|mais|o"
     r"|pero|mas|или|но)\b|\?|或|または|또는|أو|या",
     re.IGNORECASE,
 )
-"""Words after which a sentence may say something else than it began with."""
+"""Words after which a sentence may contradict its beginning."""
 END = re.compile(
     r"[\"'*`)\]]{0,4}\s{0,3}(?:\Z|[,:!)\n.;。]|[(—–]|-\s|(?:because|since|as|for\s+(?:this|the)|given|due|here"
     r"|in\s+(?:this|the)|by\s+(?:the|this|its|any|an?|it|what|no)|and|while|explicitly|directly|clearly|fully|entirely|at\s+all"
