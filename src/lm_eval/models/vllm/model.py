@@ -21,6 +21,7 @@ from lm_eval.models.hf.loading import find_tokenizer, load_config, load_gguf, lo
 from lm_eval.models.hf.options import chat_arguments, window_of
 from lm_eval.models.hf.sources import ModelSource, converted, digest_of, find_source
 from lm_eval.models.hf.tokens import HFVocabulary, Tokens, with_reasoning
+from lm_eval.models.loading import load_model
 from lm_eval.models.local.model import Job, LocalLM
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.ray.cluster import INSTALL
@@ -232,15 +233,14 @@ class VLLM(LocalLM):
                 "(docs/api-models.md).",
                 install=INSTALL,
             )
-        from lm_eval.models.ray.model import RayLM
-
         gpus = int(arguments.get("tensor_parallel_size") or 1)
-        return RayLM(
-            backend="vllm",
-            replicas=copies,
-            num_gpus=None if gpus < 2 else gpus,
-            backend_args={k: v for k, v in arguments.items() if k != "data_parallel_size"},
-        )
+        replicas = {
+            "backend": "vllm",
+            "replicas": copies,
+            "num_gpus": None if gpus < 2 else gpus,
+            "backend_args": {k: v for k, v in arguments.items() if k != "data_parallel_size"},
+        }
+        return load_model("ray", replicas)
 
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
