@@ -34,6 +34,7 @@ from lm_eval.requests import (
 from lm_eval.requests.values import Estimated, Usage
 
 if TYPE_CHECKING:
+    from lm_eval.models.batches.protocols import BatchProtocol
     from lm_eval.models.batches.stream import BatchStream
     from lm_eval.models.http.pacing import Meanwhile
     from lm_eval.models.http.transport import Transport
@@ -82,8 +83,8 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     """Whether the endpoint takes messages instead of a prompt."""
     enforced_by: tuple[Dialect, ...] = ()
     """The fields of a request with which such servers hold replies to a grammar, tried in order."""
-    batch_protocol = ""
-    """How the provider takes batches, a name in ``batches.protocols``; empty: it does not."""
+    batch_protocol: type[BatchProtocol] | None = None
+    """How the provider takes batches; None: it does not."""
     batches: BatchStream | None = None
     """What answers requests for text instead, where a run hands in batches."""
     key_variable = ""

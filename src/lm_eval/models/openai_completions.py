@@ -19,6 +19,7 @@ from lm_eval.models.api.replies import (
     next_tokens,
 )
 from lm_eval.models.api_models import TemplateAPI
+from lm_eval.models.batches.protocols import BatchProtocol, OpenAIBatches
 from lm_eval.registry import register_model
 
 _KEY = "OPENAI_API_KEY"
@@ -48,7 +49,7 @@ class LocalCompletionsAPI(TemplateAPI):
     endpoint = "/v1/completions"
     key_variable = _KEY
     enforced_by = DIALECTS
-    batch_protocol = "openai"
+    batch_protocol: type[BatchProtocol] | None = OpenAIBatches
     most_stops: int | None = None
     limit_name = "max_tokens"
 

@@ -327,7 +327,7 @@ def hand_in_batches(
     """Have the model ask through batches of its provider, looked at every ``look_s`` seconds."""
     name = type(model).__name__
     scored = [one.task.name for one in prepared if set(one.counts) != {GenerateRequest.kind}]
-    if not getattr(model, "batch_protocol", ""):
+    if not getattr(model, "batch_protocol", None):
         raise UsageError(
             f"--batch_api: model backend {name} has no batches. Use openai-chat-completions or "
             "anthropic-chat, or leave --batch_api out."

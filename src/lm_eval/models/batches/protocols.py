@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -62,6 +62,9 @@ class BatchProtocol(Protocol):
 
     most_lines: int
     most_bytes: int
+
+    def __init__(self, connect: Connection, endpoint: str) -> None:
+        """``endpoint`` is the path to which the requests would go one by one."""
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> bytes:
         """One request as a batch holds it."""
@@ -171,8 +174,9 @@ class AnthropicBatches:
         "not_found_error",
     )
 
-    def __init__(self, connect: Connection) -> None:
+    def __init__(self, connect: Connection, endpoint: str) -> None:
         self._connect = connect
+        self._batches = f"{endpoint}/batches"
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> bytes:
         return json.dumps({"custom_id": custom_id, "params": payload}).encode()
@@ -182,13 +186,13 @@ class AnthropicBatches:
 
     def create(self, lines: Sequence[bytes], uploaded: str) -> str:  # noqa: ARG002
         body = b'{"requests":[' + b",".join(lines) + b"]}"
-        return _id_in(self._connect("/v1/messages/batches", body, once=True))
+        return _id_in(self._connect(self._batches, body, once=True))
 
     def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:  # noqa: ARG002
         """Those of this size since then: more than that is not said of a batch under way."""
         return [
             str(batch["id"])
-            for batch in _listed(self._connect, "/v1/messages/batches", "after_id", since)
+            for batch in _listed(self._connect, self._batches, "after_id", since)
             if batch["id"] not in known
             and sum((batch.get("request_counts") or {}).values()) == count
             and _created(batch) >= since - _FOUND_WITHIN_S
@@ -199,7 +203,7 @@ class AnthropicBatches:
         try:
             if not self.state(batch).is_over:
                 return None
-            results = self._connect(f"/v1/messages/batches/{batch}/results")
+            results = self._connect(f"{self._batches}/{batch}/results")
         except RequestError as error:
             if error.status not in _DELETED:
                 raise
@@ -208,14 +212,14 @@ class AnthropicBatches:
         return any(line.get("custom_id") in sent for line in _lines(results))
 
     def state(self, batch: str) -> BatchState:
-        found = _object(self._connect(f"/v1/messages/batches/{batch}"))
+        found = _object(self._connect(f"{self._batches}/{batch}"))
         counts = {name: int(number) for name, number in (found.get("request_counts") or {}).items()}
         total, status = sum(counts.values()), str(found.get("processing_status"))
         done = total - counts.get("processing", 0)
         return BatchState(status == "ended", status, done, total)
 
     def outcomes(self, batch: str, state: BatchState) -> Iterator[LineOutcome]:  # noqa: ARG002
-        for line in _lines(self._connect(f"/v1/messages/batches/{batch}/results")):
+        for line in _lines(self._connect(f"{self._batches}/{batch}/results")):
             yield self._outcome(line)
 
     def _outcome(self, line: Mapping[str, Any]) -> LineOutcome:
@@ -229,12 +233,6 @@ class AnthropicBatches:
         error = error.get("error") or error
         is_final = error.get("type") in self._FINAL
         return LineOutcome(custom_id, None, str(error.get("message")), None, is_final)
-
-
-PROTOCOLS: Mapping[str, Callable[[Connection, str], BatchProtocol]] = {
-    "openai": OpenAIBatches,
-    "anthropic": lambda connect, _: AnthropicBatches(connect),
-}
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from lm_eval.errors import ModelError, RequestError, UsageError
 from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.generation import GenerationJob, GenerationJobs
 from lm_eval.models.api.settings import ServerModel, server_root
-from lm_eval.models.batches.protocols import PROTOCOLS, BatchProtocol, BatchState, LineOutcome
+from lm_eval.models.batches.protocols import BatchProtocol, BatchState, LineOutcome
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.requests import Answered, FailedRequest, GenerateRequest
 
@@ -89,7 +89,7 @@ class BatchStream:
         caller: ServerCaller,
         model: ServerModel,
         *,
-        protocol: str,
+        protocol: type[BatchProtocol],
         key_of: Callable[[Any], bytes | None],
         notes: Notes,
         look_s: float,
@@ -100,7 +100,7 @@ class BatchStream:
         self._notes = notes
         self._look_s = look_s
         self._transports: dict[bool, Transport] = {}
-        self._protocol: BatchProtocol = PROTOCOLS[protocol](self._connect, model.endpoint)
+        self._protocol = protocol(self._connect, model.endpoint)
         self._open: list[OpenBatch] = []
 
     def replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answered]]:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from lm_eval.errors import RequestError
 from lm_eval.models.api.replies import ReportedError, UnfitReply, count_in, shown
+from lm_eval.models.batches.protocols import AnthropicBatches
 from lm_eval.models.openai_completions import stop_strings, token_limit
 from lm_eval.models.providers.native import NativeChat, split_system
 from lm_eval.registry import register_model
@@ -31,7 +32,7 @@ class AnthropicChat(NativeChat):
     """
 
     provider = "Anthropic"
-    batch_protocol = "anthropic"
+    batch_protocol = AnthropicBatches
     endpoint = "/v1/messages"
     own_address = "https://api.anthropic.com/v1/messages"
     key_variables = ("ANTHROPIC_API_KEY",)

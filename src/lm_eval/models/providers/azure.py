@@ -29,7 +29,7 @@ class AzureOpenAIChat(Adaptable, OpenAIChatCompletion):
     """
 
     key_variable = _KEY
-    batch_protocol = ""  # its batches have addresses of their own
+    batch_protocol = None  # its batches have addresses of their own
 
     def __init__(
         self,

@@ -80,7 +80,9 @@ def test_openais_replies() -> None:
 def test_anthropics_errors(result: Any, said: str, is_final: bool) -> None:
     line = json.dumps({"custom_id": "a", "result": result}).encode()
     provider = Provider({"/v1/messages/batches/b/results": line})
-    (outcome,) = AnthropicBatches(provider).outcomes("b", BatchState(True, "ended", 1, 1))
+    (outcome,) = AnthropicBatches(provider, "/v1/messages").outcomes(
+        "b", BatchState(True, "ended", 1, 1)
+    )
     assert (outcome.error, outcome.is_final, outcome.body) == (said, is_final, None)
 
 
@@ -112,7 +114,7 @@ def test_a_batch_is_begun_with_one_sending() -> None:
     assert batches.create([b"{}\n"], "f") == "b"
     assert [once for *_, once in provider.sent] == [False, True]
     claude = Provider({"/v1/messages/batches": {"id": "c"}})
-    assert AnthropicBatches(claude).create([b'{"custom_id":"a"}', b"{}"], "") == "c"
+    assert AnthropicBatches(claude, "/v1/messages").create([b'{"custom_id":"a"}', b"{}"], "") == "c"
     _, body, _, once = claude.sent[0]
     assert json.loads(body or b"") == {"requests": [{"custom_id": "a"}, {}]}
     assert once
@@ -128,7 +130,9 @@ SINCE = 1767225600.0  # 2026-01-01
 
 def test_a_lost_batch_of_anthropic_is_one_of_its_size_since_then() -> None:
     listed = [batch("a", 3, LATE), batch("b", 5, LATE), batch("d", 3, LATE), batch("c", 3, EARLY)]
-    find = AnthropicBatches(Provider({"/v1/messages/batches?limit=100": {"data": listed}})).find
+    find = AnthropicBatches(
+        Provider({"/v1/messages/batches?limit=100": {"data": listed}}), "/v1/messages"
+    ).find
     assert find("", 3, SINCE, set()) == ["a", "d"]
     assert find("", 3, SINCE, {"a"}) == ["d"]
     assert find("", 4, SINCE, set()) == []
@@ -153,7 +157,9 @@ def test_lists_are_read_page_by_page_as_far_as_they_can_matter(
     }
     connect = Provider(pages)
     batches: OpenAIBatches | AnthropicBatches = (
-        OpenAIBatches(connect, "/v1/x") if provider == "openai" else AnthropicBatches(connect)
+        OpenAIBatches(connect, "/v1/x")
+        if provider == "openai"
+        else AnthropicBatches(connect, "/v1/messages")
     )
     assert batches.find("file of b", 3, SINCE, {"a"}) == ["b"]
     assert batches.find("file of z", 4, SINCE, set()) == []  # the page behind "c" is not asked for
@@ -180,7 +186,7 @@ def test_the_results_of_a_batch_of_anthropic_say_whose_it_is(
             "/v1/messages/batches/b/results": lines,
         }
     )
-    assert AnthropicBatches(connect).holds("b", ["k1-m", "k3-m"]) is holds
+    assert AnthropicBatches(connect, "/v1/messages").holds("b", ["k1-m", "k3-m"]) is holds
 
 
 @pytest.mark.parametrize(("status", "is_raised"), [(404, False), (410, False), (500, True)])
@@ -192,9 +198,9 @@ def test_a_batch_that_was_deleted_is_not_ours(status: int, is_raised: bool) -> N
 
     if is_raised:
         with pytest.raises(RequestError, match="no such batch"):
-            AnthropicBatches(refuse).holds("b", ["k1-m"])
+            AnthropicBatches(refuse, "/v1/messages").holds("b", ["k1-m"])
     else:
-        assert AnthropicBatches(refuse).holds("b", ["k1-m"]) is False
+        assert AnthropicBatches(refuse, "/v1/messages").holds("b", ["k1-m"]) is False
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b'{"id": 5}'])
