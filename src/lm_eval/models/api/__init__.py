@@ -1,5 +1,5 @@
 """The parts of ``TemplateAPI``: settings, tokens, plans of requests, replies.
 
-Read in this order: replies, scoring, settings, generation, enforcer, sender, calls, servers, probe,
+Read in this order: replies, scoring, settings, generation, enforcer, sender, calls, probe,
 tokenizers, tokens.
 """
