@@ -11,8 +11,9 @@ import pytest
 
 from lm_eval.formats.assemble import Prompt
 from lm_eval.models.hf.auto_batch import AutoBatch
+from lm_eval.models.hf.endings import BatchJob, Endings
 from lm_eval.models.hf.forward import PlainScorer, find_rope_switch
-from lm_eval.models.hf.generation import BatchGenerator, BatchJob, Endings
+from lm_eval.models.hf.generation import BatchGenerator
 from lm_eval.models.hf.tree_forward import refusal
 from lm_eval.models.hf.tree_scoring import TreeScorer
 from lm_eval.models.huggingface import HFLM

@@ -17,9 +17,9 @@ from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM, Capabilities, is_ours, overridden, peek
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.creating import CreatingMethods
+from lm_eval.models.hf.endings import BatchJob, Endings, ending_tokens
 from lm_eval.models.hf.engine import EngineOptions, HFEngine, fingerprint, is_usable
 from lm_eval.models.hf.forward import virtual_tokens
-from lm_eval.models.hf.generation import BatchJob, Endings, ending_tokens
 from lm_eval.models.hf.harness import METHODS
 from lm_eval.models.hf.identity import HFFacts
 from lm_eval.models.hf.loading import LoadOptions

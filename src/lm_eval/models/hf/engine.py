@@ -12,8 +12,9 @@ from functools import cached_property
 from typing import Any
 
 from lm_eval.models.hf.auto_batch import AutoBatch
+from lm_eval.models.hf.endings import BatchJob, Endings
 from lm_eval.models.hf.forward import PairScorer, PlainScorer
-from lm_eval.models.hf.generation import BatchGenerator, BatchJob, Endings
+from lm_eval.models.hf.generation import BatchGenerator
 from lm_eval.models.hf.options import auto_batch
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.hf.tree_scoring import TreeScorer

@@ -1,163 +1,46 @@
 """Text from prompts with ``transformers``, several at a time, each as if it were alone.
 
-``model.generate`` runs the model; which token comes next and where a text ends is decided here, row by
-row: a sampled text has a random stream of its own, and stop strings are looked for in the text, so that
-they are found wherever tokens begin and end.
+``model.generate`` runs the model; ``BatchGenerator`` decides row by row which token comes next, so that
+a sampled text has a random stream of its own, and ``endings`` where it ends.
+
+Few-shot examples that all docs share are most of a prompt. ``SharedPrefix`` sends them through the model
+once: their keys and values are kept, and each batch goes on from a copy. What a model makes of that is
+first compared with an ordinary pass.
 """
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from lm_eval.models.hf.auto_batch import AutoBatch
-from lm_eval.models.hf.forward import find_rope_switch, forget_lengths, virtual_tokens
-from lm_eval.models.hf.shared_prefix import GAP, SharedPrefix, error_behind_a_gap
+from lm_eval.models.hf.endings import BatchJob, Endings, GrowingRow
+from lm_eval.models.hf.forward import (
+    find_rope_switch,
+    forget_lengths,
+    mask,
+    padded,
+    takes,
+    tolerance,
+    virtual_tokens,
+)
 from lm_eval.models.hf.tokens import Tokens
-from lm_eval.models.local.enforcer import Constraint
-from lm_eval.models.local.model import Job, batched
+from lm_eval.models.hf.tree_forward import looks_everywhere, refusal
+from lm_eval.models.local.model import batched
 from lm_eval.requests import Reply
-from lm_eval.requests.options import cut_at_stop
 
 _LOOK_AHEAD = 128
-_TOKENS_PER_CHARACTER = 4  # a character can be four byte tokens
-_MARGIN = 8
 _GROWTH = 256
 """Generated tokens that are counted in where it is tried whether padding changes anything."""
-
-
-@dataclass(frozen=True)
-class BatchJob(Job):
-    """One prompt to continue, beside others."""
-
-    stop_tokens: frozenset[int] = frozenset()
-    """Special tokens among the stop strings; text never shows them."""
-    penalties: tuple[tuple[str, Any], ...] = ()
-    """Arguments of ``transformers`` that count the tokens before, such as ``repetition_penalty``."""
-
-
-@dataclass(frozen=True)
-class Endings:
-    """Where texts end, for one model, and the mark behind which an answer begins."""
-
-    tokens: frozenset[int]
-    """Tokens that end a text or a turn."""
-    special: Mapping[str, int]
-    """Special tokens by their text."""
-    eos_text: str | None
-    think_end: str | int | None
-
-    @classmethod
-    def of(cls, model: Any, tokenizer: Any, think_end: str | int | None) -> Endings:
-        """By the model's and the tokenizer's own settings."""
-        special = {
-            str(text): int(token)
-            for text, token in zip(
-                tokenizer.convert_ids_to_tokens(tokenizer.all_special_ids),
-                tokenizer.all_special_ids,
-                strict=True,
-            )
-        }
-        if isinstance(think_end, str):  # decoding leaves out special tokens: look for the token
-            think_end = special.get(think_end, think_end)
-        return cls(ending_tokens(model, tokenizer), special, tokenizer.eos_token, think_end)
-
-    def stops(self, until: Sequence[str]) -> tuple[str, ...]:
-        """The stop strings of a request: those given, and the text of EOS."""
-        stops = [*until, *([self.eos_text] if self.eos_text else [])]
-        return tuple(dict.fromkeys(stop for stop in stops if stop))
-
-    def stop_tokens(self, until: Sequence[str]) -> frozenset[int]:
-        """The special tokens among the stop strings: decoded text never shows them."""
-        return frozenset(self.special[stop] for stop in until if stop in self.special)
-
-
-@dataclass(eq=False)
-class GrowingRow:
-    """One text as it grows."""
-
-    job: BatchJob
-    tokens: Tokens
-    endings: Endings
-    ids: list[int] = field(default_factory=list)
-    finish: Literal["stop", "length"] | None = None
-    _visible: list[int] = field(default_factory=list)
-    _is_thinking: bool = field(init=False)
-    constraint: Constraint | None = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.constraint = self.job.constrain() if self.job.constrain else None
-        self._is_thinking = self.endings.think_end is not None and self.constraint is None
-        self._hidden = frozenset(self.endings.special.values())
-        longest = max(map(len, self.job.until), default=0)
-        if isinstance(self.endings.think_end, str):
-            longest = max(longest, len(self.endings.think_end))
-        self._tail = _TOKENS_PER_CHARACTER * longest + _MARGIN
-
-    def add(self, token: int) -> bool:
-        """Take the next token; True if the text ends with it."""
-        if token in self.endings.tokens or token in self.job.stop_tokens:
-            self.finish = "stop"
-            return True
-        self.ids.append(token)
-        if token not in self._hidden:
-            self._visible.append(token)
-        is_whole = self.constraint is not None and self.constraint.is_complete
-        if is_whole or self._is_stopped(token):
-            self.finish = "stop"
-        elif len(self.ids) >= self.job.max_gen_toks:
-            self.finish = "length"
-        return self.finish is not None
-
-    def _is_stopped(self, token: int) -> bool:
-        """Whether a stop string is complete. Inside the reasoning none counts."""
-        if self._is_thinking:
-            self._is_thinking = not self._ends_thinking(token)
-            return False
-        if not self.job.until:
-            return False
-        tail = self.tokens.decode(self._visible[-self._tail :])
-        # The tail shows that a stop string may be there; the text as a whole decides.
-        return any(stop in tail for stop in self.job.until) and self._answer_has_stop()
-
-    def _ends_thinking(self, token: int) -> bool:
-        mark = self.endings.think_end
-        if isinstance(mark, int):
-            return token == mark
-        return mark is not None and mark in self.tokens.decode(self._visible[-self._tail :])
-
-    def _answer_has_stop(self) -> bool:
-        answer = self._split()[1]
-        return any(stop in answer for stop in self.job.until)
-
-    def reply(self) -> Reply:
-        """The text, without its reasoning, before the first stop string."""
-        reasoning, answer = self._split()
-        text = self.job.said + cut_at_stop(answer, self.job.until)
-        return Reply(text, finish=self.finish, reasoning=reasoning)
-
-    def _split(self) -> tuple[str | None, str]:
-        """``(reasoning, answer)``; reasoning is None where it does not end.
-
-        What is held to a grammar is an answer; its reasoning is that of the text it goes on behind.
-        """
-        if self.constraint is not None:
-            return self.job.reasoning, self.tokens.decode(self.ids)
-        mark = self.endings.think_end
-        if isinstance(mark, int) and mark in self.ids:
-            last = len(self.ids) - 1 - self.ids[::-1].index(mark)
-            before, after = self.ids[:last], self.ids[last + 1 :]
-            return self.tokens.decode(before), self.tokens.decode(after).lstrip()
-        text = self.tokens.decode(self.ids)
-        if isinstance(mark, str) and mark in text:
-            before_text, _, after_text = text.rpartition(mark)
-            return before_text, after_text.lstrip()
-        return None, text
+_WORTHWHILE = 16
+"""Tokens below which a copy of keys and values does not pay."""
+_COMPARED = 50
+_GAP = 3
 
 
 class BatchGenerator:
@@ -240,8 +123,8 @@ class BatchGenerator:
         if length > self._tried:
             self._tried = length
             text = itertools.cycle(longest.prompt)
-            some_tokens = list(itertools.islice(text, max(1, length - GAP)))
-            self._sees_padding = error_behind_a_gap(self._model, some_tokens) > 0
+            some_tokens = list(itertools.islice(text, max(1, length - _GAP)))
+            self._sees_padding = _error_behind_a_gap(self._model, some_tokens) > 0
 
     def _goes_alone(self, job: BatchJob) -> bool:
         """Whether others beside it would change its text.
@@ -372,11 +255,176 @@ def without_settings(model: Any) -> Iterator[None]:
         model.generation_config = saved
 
 
-def ending_tokens(model: Any, tokenizer: Any) -> frozenset[int]:
-    """The tokens that end a text or a turn, by the model and by its tokenizer."""
-    ends: set[Any] = set()
-    config = getattr(model, "generation_config", None)
-    for holder in (config, getattr(model, "config", None), tokenizer):
-        value = getattr(holder, "eos_token_id", None)
-        ends.update(value if isinstance(value, list | tuple) else [value])
-    return frozenset(int(token) for token in ends - {None})
+# What prompts have in common
+
+
+class SharedPrefix:
+    """The tokens that some prompts begin with; none where model or prompts have no use for them."""
+
+    def __init__(self, model: Any, *, device: Any, is_used: bool = True) -> None:
+        self._model = model
+        self._device = device
+        self._tokens: list[int] = []
+        self._cache: Any = None
+        self._is_used = is_used and refusal(model) is None
+        self._obstacle = _obstacle(model)
+        self._is_compared = False
+        self._is_missed = False
+
+    @property
+    def note(self) -> str | None:
+        """Why prompts went through the model as a whole though they share a beginning, if they did."""
+        if not self._is_missed:
+            return None
+        return (
+            "Prompts of replies went through the model as a whole, although they share a beginning: "
+            f"{self._obstacle}. The replies are the same, only slower."
+        )
+
+    def groups(self, prompts: Sequence[list[int]]) -> Iterator[list[int]]:
+        """Places of prompts that go together. While a group is answered, what it shares is kept.
+
+        What was kept before stays where the next group shares little more.
+        """
+        if not self._is_used:
+            yield list(range(len(prompts)))
+            return
+        for places, shared in _grouped(prompts):
+            self._is_missed |= shared > 0 and self._obstacle is not None
+            some = [prompts[place] for place in places]
+            is_near = len(self._tokens) > shared - _WORTHWHILE
+            if not (self._tokens and is_near and self._fits(some)):
+                self._tokens = some[0][:shared] if self._obstacle is None else []
+                self._cache = None
+            yield places
+
+    def inputs(self, prompts: Sequence[list[int]]) -> dict[str, Any]:
+        """What ``generate`` is given for these prompts: padded on the left, behind what is shared."""
+        length = len(self._tokens) if self._may_go_on(prompts) else 0
+        begun = [prompt[:length] for prompt in prompts]
+        rest = [prompt[length:] for prompt in prompts]
+        inputs = {
+            "input_ids": _joined(begun, padded(rest, self._device, on_left=True)),
+            "attention_mask": _joined(
+                [[1] * length] * len(prompts), mask(rest, self._device, on_left=True)
+            ),
+        }
+        if length:
+            inputs["past_key_values"] = self._copied(len(prompts))
+        return inputs
+
+    def _may_go_on(self, prompts: Sequence[list[int]]) -> bool:
+        if not self._tokens or not self._fits(prompts):
+            return False
+        if self._cache is None:
+            self._cache = self._keys_and_values()
+        if not self._is_compared:
+            self._compare(prompts[0])
+        return self._obstacle is None
+
+    def _fits(self, prompts: Sequence[list[int]]) -> bool:
+        length = len(self._tokens)
+        return all(len(prompt) > length and prompt[:length] == self._tokens for prompt in prompts)
+
+    def _keys_and_values(self) -> Any:
+        import torch
+
+        with torch.inference_mode():
+            ids = torch.tensor([self._tokens], device=self._device)
+            return self._model(
+                input_ids=ids, use_cache=True, **_last_logits(self._model)
+            ).past_key_values
+
+    def _copied(self, rows: int) -> Any:
+        cache = copy.deepcopy(self._cache)
+        if rows > 1:
+            cache.batch_repeat_interleave(rows)
+        return cache
+
+    def _compare(self, prompt: list[int]) -> None:
+        """Give the beginning up if it changes how likely the next tokens are."""
+        self._is_compared = True
+        error = _error_behind_a_gap(self._model, prompt, len(self._tokens), self._copied(1))
+        if error:
+            self._obstacle = f"going on from it, a log-prob was off by {error:.2g}"
+            self._is_missed, self._tokens, self._cache = True, [], None
+
+
+def _error_behind_a_gap(model: Any, prompt: list[int], begun: int = 0, cache: Any = None) -> float:
+    """By how much padding before ``prompt[begun:]`` changes log-probs of likely next tokens, on average.
+
+    ``cache`` has the keys and values of what comes before. 0 if by no more than rounding explains.
+    """
+    import torch
+
+    rest = prompt[begun:]
+    whole, ids, seen = (
+        torch.tensor([row], device=model.device)
+        for row in (prompt, [0] * _GAP + rest, [1] * begun + [0] * _GAP + [1] * len(rest))
+    )
+    places = (seen.cumsum(-1) - 1).clamp(min=0)[:, begun:]
+    at = {"position_ids": places} if takes(model, "position_ids") else {}
+    go_on = {"past_key_values": cache} if cache is not None else {"use_cache": False}
+    fewer = _last_logits(model)
+    with torch.inference_mode():
+        results = (
+            model(input_ids=whole, use_cache=False, **fewer),
+            model(input_ids=ids, attention_mask=seen, **at, **go_on, **fewer),
+        )
+        expected, actual = (result.logits[0, -1].float().log_softmax(-1) for result in results)
+        likeliest = expected.topk(min(_COMPARED, len(expected))).indices
+        apart = float((expected - actual)[likeliest].abs().mean())
+    return 0.0 if apart <= tolerance(model) else apart
+
+
+def _last_logits(model: Any) -> dict[str, int]:
+    """The argument by which a model makes logits after the last token only, if it has one."""
+    return {"logits_to_keep": 1} if takes(model, "logits_to_keep") else {}
+
+
+def _obstacle(model: Any) -> str | None:
+    """What keeps a model's replies from going on behind a kept beginning, if anything does."""
+    if not looks_everywhere(model):
+        return "some layers see only part of the text, and gaps in a batch would count"
+    if find_rope_switch(model.config) is not None:
+        return "positions of long texts are encoded differently from those of short ones"
+    return None
+
+
+def _grouped(prompts: Sequence[list[int]]) -> Iterator[tuple[list[int], int]]:
+    """Places of prompts in groups, and how many tokens each group begins with; the rest with 0.
+
+    Sorted, prompts that share a beginning are neighbours. Each group is the one that saves most tokens
+    among those that are left.
+    """
+    order = sorted(range(len(prompts)), key=prompts.__getitem__)
+    while order:
+        start, end, shared = _most_shared([prompts[place] for place in order])
+        if shared < _WORTHWHILE:
+            yield order, 0
+            return
+        yield order[start:end], shared
+        order = order[:start] + order[end:]
+
+
+def _most_shared(prompts: Sequence[list[int]]) -> tuple[int, int, int]:
+    """``(start, end, tokens)`` of the neighbours that save most by what all of them begin with."""
+    shared = [_shared(*pair) for pair in itertools.pairwise(prompts)]
+    best = (0, 0, 0, 0)
+    for start in range(len(shared)):
+        fewest = itertools.accumulate(shared[start:], min)
+        for pairs, tokens in enumerate(fewest, start=1):
+            best = max(best, (tokens * pairs, start, start + pairs + 1, tokens))
+    return best[1:]
+
+
+def _shared(first: list[int], second: list[int]) -> int:
+    """How many tokens both begin with; each keeps a token of its own."""
+    most = min(len(first), len(second)) - 1
+    return next((at for at in range(most) if first[at] != second[at]), most)
+
+
+def _joined(begun: Sequence[Sequence[int]], rest: Any) -> Any:
+    import torch
+
+    return torch.cat([torch.tensor(begun, dtype=rest.dtype, device=rest.device), rest], dim=1)

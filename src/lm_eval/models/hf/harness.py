@@ -16,9 +16,10 @@ from typing import Any
 from lm_eval.errors import ModelError
 from lm_eval.models.base import EncodedPair, TemplateLM, overridden
 from lm_eval.models.hf.auto_batch import AutoBatch
+from lm_eval.models.hf.endings import Endings, ending_tokens
 from lm_eval.models.hf.engine import HFEngine
 from lm_eval.models.hf.forward import mask, padded
-from lm_eval.models.hf.generation import Endings, ending_tokens, without_settings
+from lm_eval.models.hf.generation import without_settings
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.local.model import continuation_span, rolling_spans
 from lm_eval.models.local.token_tree import Span

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import listing
-from lm_eval.models.base import is_ours
+from lm_eval.models.hf.endings import Endings
 from lm_eval.models.hf.engine import HFEngine
-from lm_eval.models.hf.generation import Endings, unused_settings
+from lm_eval.models.hf.generation import unused_settings
 from lm_eval.models.hf.harness import HFMethods
 from lm_eval.models.hf.loading import LoadedModel
 from lm_eval.models.hf.sources import digest_of, source_of_tokenizer, weights_digest

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
-from lm_eval.models.hf.generation import BatchJob, Endings, GrowingRow
+from lm_eval.models.hf.endings import BatchJob, Endings, GrowingRow
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.requests.options import cut_at_stop
 from tests.support import tiny_models
