@@ -136,8 +136,10 @@ def test_every_method_of_the_harness_is_in_one_of_these_tests() -> None:
             "_logprobs",
         ),
         *("_scored_by_calls", "_call", "_continue_prompts", "_prompt_length", "_generate_some"),
-        *("_reply",),
+        *("_reply", "_load", "_load_by_methods"),
     }
+    # These are called by ``test_a_subclass_that_loads_by_itself``.
+    helpers |= {"_get_config", "_get_backend", "_create_tokenizer", "_create_model"}
     assert {name for name in ours if not name.startswith("__")} - helpers - properties <= {*METHODS}
 
 
@@ -297,6 +299,16 @@ def test_model_generate_and_tok_decode(folder: Path, base: HFLM) -> None:
             return torch.cat([context, tail.expand(len(context), -1)], dim=1)
 
     assert answers(Constant(folder), asked(until=["\n"])) == [" Paris", " Paris"]
+
+    class Reasoning(HFLM):
+        def _model_generate(self, context, max_length, stop, **generation_kwargs):
+            tail = torch.tensor([*[70] * 5, 80, *[75] * (max_length - context.shape[1] - 6)])
+            return torch.cat([context, tail.expand(len(context), -1)], dim=1)
+
+    for mark in (80, base.tok_decode([80])):
+        reply = answers(Reasoning(folder, think_end_token=mark), asked())[0]
+        assert (reply.reasoning, reply) == (base.tok_decode([70] * 5), base.tok_decode([75] * 6))
+        assert reply.finish == "length"
 
     class Loud(HFLM):
         def tok_decode(self, tokens, skip_special_tokens=True):

@@ -7,7 +7,7 @@ beginnings once) and ``hf.generation``.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from lm_eval.errors import UsageError
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM, Capabilities, is_ours, overridden, peek
 from lm_eval.models.hf.auto_batch import AutoBatch
-from lm_eval.models.hf.creating import CreatingMethods
 from lm_eval.models.hf.endings import BatchJob, Endings, ending_tokens
 from lm_eval.models.hf.engine import EngineOptions, HFEngine, fingerprint, is_usable
 from lm_eval.models.hf.forward import virtual_tokens
@@ -47,9 +46,8 @@ from lm_eval.models.hf.options import (
     with_subfolder,
 )
 from lm_eval.models.hf.sources import is_object
-from lm_eval.models.hf.tokens import HFVocabulary, Tokens, tokenizer_json, with_reasoning
+from lm_eval.models.hf.tokens import HFVocabulary, Tokens, tokenizer_json
 from lm_eval.models.local.enforcer import Enforcer
-from lm_eval.models.local.model import LocalLM
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.sampling import request_sampler
 from lm_eval.requests import (
@@ -64,7 +62,7 @@ from lm_eval.requests.build import with_text
 from lm_eval.requests.options import GenerationOptions
 
 
-class HFLM(LocalLM, HFFacts, CreatingMethods):
+class HFLM(HFFacts):
     """A model of ``transformers``. Arguments, all but the first optional:
 
     ``pretrained``           a hub name, a folder, or a .gguf file
@@ -310,18 +308,9 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
             self._engine = (made_for, HFEngine(model, self.tokens, endings, options))
         return self._engine[1]
 
-    @property
-    def prefix_token_id(self) -> int:
-        return self.tokens.prefix
-
     def _passes(self) -> AutoBatch:
         device = torch_device(self.device)
         return auto_batch(batch_rows(self.batch_size), self.max_batch_size, device)
-
-    def apply_chat_template(
-        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
-    ) -> str:
-        return self.tokens.render_chat(chat_history, add_generation_prompt=add_generation_prompt)
 
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
@@ -329,12 +318,7 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         if not is_ours(cls):  # a subclass may have its own way with tokens
             return cls.from_args(model_args, name=name)
         cls.check_args(model_args, name=name)
-        wanted = inspect.signature(HFVocabulary.__init__).parameters
-        chat = (model_args.get("chat_template_args"), model_args.get("enable_thinking"))
-        return HFVocabulary(
-            **{key: value for key, value in model_args.items() if key in wanted},
-            chat_arguments=chat_arguments(*chat),
-        )
+        return HFVocabulary.of_arguments(model_args)
 
     # -- requests ----------------------------------------------------------------------------
 
@@ -366,15 +350,6 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         arguments = ["mixed_precision_dtype"]
         arguments.append("truncation" if kind == GenerateRequest.kind else "softmax_dtype")
         return names + [name for name in arguments if getattr(self, name)]
-
-    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        return self.tokens.tokenize(texts)
-
-    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return self.tokens.encode(texts)
-
-    def _encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
-        return self.tokens.encode_pairs(pairs)
 
     def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
         engine = self.engine
@@ -412,9 +387,6 @@ class HFLM(LocalLM, HFFacts, CreatingMethods):
         if self._held is None or self._held[0] != made_for:
             self._held = (made_for, Enforcer(tokenizer_json(self.tokenizer, self._name), ends))
         return self._held[1]
-
-    def _aloud(self, reply: Reply) -> str:
-        return with_reasoning(reply, self.think_end_token, self.tokenizer)
 
     def _generate(self, jobs: Iterable[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
         engine = self.engine

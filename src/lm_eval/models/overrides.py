@@ -17,6 +17,15 @@ from lm_eval.models.base import is_ours, overridden, shipped
 from lm_eval.text.secrets import is_secret_name
 
 
+def kept_as(name: str, doc: str) -> Any:
+    """A property over the attribute ``name``, under which the harness keeps its value."""
+
+    def write(model: Any, value: Any) -> None:
+        setattr(model, name, value)
+
+    return property(lambda model: getattr(model, name), write, doc=doc)
+
+
 def class_path(cls: type) -> str:
     """Where a class is defined: its module and qualified name."""
     return f"{cls.__module__}.{cls.__qualname__}"

@@ -1,9 +1,9 @@
-"""What generating backends share: checks of their arguments, seeds, and the drawing of tokens."""
+"""What generating backends share: checks of arguments, seeds, drawing tokens, splitting replies."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import UsageError
@@ -17,6 +17,27 @@ if TYPE_CHECKING:
 
 Sample = Callable[["npt.NDArray[np.float64]"], int]
 """Picks a token from logits."""
+
+
+def split_reasoning(
+    tokens: Sequence[int],
+    mark: str | int | None,
+    decode: Callable[[Sequence[int]], str],
+    text: str | None = None,
+) -> tuple[str | None, str]:
+    """``(reasoning, answer)``: what comes before the last ``mark``, a text or a token, and behind it.
+
+    Without a mark all is answer and the reasoning is None. ``text`` is the text of the tokens, where it
+    is known.
+    """
+    if isinstance(mark, int) and mark in tokens:
+        last = len(tokens) - 1 - list(tokens)[::-1].index(mark)
+        return decode(tokens[:last]), decode(tokens[last + 1 :]).lstrip()
+    text = decode(tokens) if text is None else text
+    if isinstance(mark, str) and mark in text:
+        reasoning, _, answer = text.rpartition(mark)
+        return reasoning, answer.lstrip()
+    return None, text
 
 
 def valid_text(text: str) -> str:

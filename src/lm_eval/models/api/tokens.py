@@ -24,6 +24,7 @@ from lm_eval.models.api.tokenizers import (
     load_tiktoken,
 )
 from lm_eval.models.base import TemplateLM, overridden
+from lm_eval.models.overrides import kept_as
 from lm_eval.text.secrets import (
     is_secret_header,
     masked_values,
@@ -36,15 +37,6 @@ _HOW_FAST = (
     *("ca_cert_path", "auth_token", "header", "top_logprobs"),
 )
 """Arguments that change no answer, or hold secrets."""
-
-
-def _kept(name: str, doc: str) -> Any:
-    """A property over an attribute."""
-
-    def write(model: Any, value: Any) -> None:
-        setattr(model, name, value)
-
-    return property(lambda model: getattr(model, name), write, doc=doc)
 
 
 class ServerFacts(TemplateLM, ABC):
@@ -75,13 +67,13 @@ class ServerFacts(TemplateLM, ABC):
     _header: Mapping[str, str] | None
 
     # Each is kept under the name that it has in the harness. A subclass may define it as a property.
-    model = _kept("_served_model", "The model's name as the server knows it.")
-    max_length = _kept("_max_length", "Prompt and answer together, in tokens.")
-    max_gen_toks = _kept("_max_gen_toks", "The limit for generated tokens where a task has none.")
-    batch_size = _kept("_batch_size", "Prompts in one request.")
-    num_concurrent = _kept("_concurrent", "Requests in flight, or ``auto``.")
-    seed = _kept("_seed", "Sent along with requests.")
-    truncate = _kept("_truncate", "Whether prompts that are sent as text are cut as well.")
+    model = kept_as("_served_model", "The model's name as the server knows it.")
+    max_length = kept_as("_max_length", "Prompt and answer together, in tokens.")
+    max_gen_toks = kept_as("_max_gen_toks", "The limit for generated tokens where a task has none.")
+    batch_size = kept_as("_batch_size", "Prompts in one request.")
+    num_concurrent = kept_as("_concurrent", "Requests in flight, or ``auto``.")
+    seed = kept_as("_seed", "Sent along with requests.")
+    truncate = kept_as("_truncate", "Whether prompts that are sent as text are cut as well.")
 
     @property
     def addresses(self) -> tuple[str, ...]:

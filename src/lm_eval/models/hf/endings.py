@@ -12,6 +12,7 @@ from typing import Any, Literal
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.local.enforcer import Constraint
 from lm_eval.models.local.model import Job
+from lm_eval.models.sampling import split_reasoning
 from lm_eval.requests import Reply
 from lm_eval.requests.options import cut_at_stop
 
@@ -136,16 +137,24 @@ class GrowingRow:
         """
         if self.constraint is not None:
             return self.job.reasoning, self.tokens.decode(self.ids)
-        mark = self.endings.think_end
-        if isinstance(mark, int) and mark in self.ids:
-            last = len(self.ids) - 1 - self.ids[::-1].index(mark)
-            before, after = self.ids[:last], self.ids[last + 1 :]
-            return self.tokens.decode(before), self.tokens.decode(after).lstrip()
-        text = self.tokens.decode(self.ids)
-        if isinstance(mark, str) and mark in text:
-            before_text, _, after_text = text.rpartition(mark)
-            return before_text, after_text.lstrip()
-        return None, text
+        return split_reasoning(self.ids, self.endings.think_end, self.tokens.decode)
+
+
+class StopStrings:
+    """Tells ``generate`` which rows have a stop string in what was generated."""
+
+    def __init__(self, tokenizer: Any, stops: Sequence[str], start: int) -> None:
+        self._tokenizer = tokenizer
+        self._stops = stops
+        self._start = start
+        self._tail = _TOKENS_PER_CHARACTER * max(map(len, stops), default=0) + _MARGIN
+
+    def __call__(self, input_ids: Any, *_: Any, **__: Any) -> Any:
+        import torch
+
+        tails = self._tokenizer.batch_decode(input_ids[:, self._start :][:, -self._tail :])
+        ended = [any(stop in tail for stop in self._stops) for tail in tails]
+        return torch.tensor(ended, device=input_ids.device)
 
 
 def ending_tokens(model: Any, tokenizer: Any) -> frozenset[int]:

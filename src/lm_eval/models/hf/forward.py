@@ -60,7 +60,7 @@ class PlainScorer:
                 else:
                     yield span
             for part in self._apart(list(groups.values())):
-                for _, done in self.batch.passes(part, _length, self._run):
+                for _, done in self.batch.passes(part, input_length, self._run):
                     yield from done
 
     def _apart(self, groups: list[list[Span]]) -> Iterator[list[list[Span]]]:
@@ -68,7 +68,7 @@ class PlainScorer:
         if self._switch is None:
             yield groups
             return
-        for part in self._switch.apart(groups, _length):
+        for part in self._switch.apart(groups, input_length):
             if self._switch.grows:
                 forget_lengths(self.model)
             yield part
@@ -100,8 +100,8 @@ class PlainScorer:
         Some rows of the first passes are tried, and again whenever texts get longer: padding may count
         from a length on.
         """
-        longest = _length(groups[0])
-        short = [group for group in groups if _length(group) < longest]
+        longest = input_length(groups[0])
+        short = [group for group in groups if input_length(group) < longest]
         if not short or (longest <= self._compared and self._passes >= _PASSES_COMPARED):
             return False
         self._compared = max(longest, self._compared)
@@ -236,7 +236,7 @@ def _total(scores: TokenScores) -> float:
     return sum(logprob for logprob, _ in scores)
 
 
-def _length(group: list[Span]) -> int:
+def input_length(group: list[Span]) -> int:
     return len(group[0].inputs)
 
 

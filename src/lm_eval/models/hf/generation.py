@@ -32,6 +32,7 @@ from lm_eval.models.hf.forward import (
 from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.hf.tree_forward import looks_everywhere, refusal
 from lm_eval.models.local.model import batched
+from lm_eval.models.local.token_tree import common_length
 from lm_eval.requests import Reply
 
 _LOOK_AHEAD = 128
@@ -409,19 +410,16 @@ def _grouped(prompts: Sequence[list[int]]) -> Iterator[tuple[list[int], int]]:
 
 def _most_shared(prompts: Sequence[list[int]]) -> tuple[int, int, int]:
     """``(start, end, tokens)`` of the neighbours that save most by what all of them begin with."""
-    shared = [_shared(*pair) for pair in itertools.pairwise(prompts)]
+    shared = [  # each keeps a token of its own
+        min(common_length(*pair), *(len(prompt) - 1 for prompt in pair))
+        for pair in itertools.pairwise(prompts)
+    ]
     best = (0, 0, 0, 0)
     for start in range(len(shared)):
         fewest = itertools.accumulate(shared[start:], min)
         for pairs, tokens in enumerate(fewest, start=1):
             best = max(best, (tokens * pairs, start, start + pairs + 1, tokens))
     return best[1:]
-
-
-def _shared(first: list[int], second: list[int]) -> int:
-    """How many tokens both begin with; each keeps a token of its own."""
-    most = min(len(first), len(second)) - 1
-    return next((at for at in range(most) if first[at] != second[at]), most)
 
 
 def _joined(begun: Sequence[Sequence[int]], rest: Any) -> Any:

@@ -1,8 +1,10 @@
 """The methods that programs written for EleutherAI's ``HFLM`` override, called as it calls them.
 
-``HFLM`` answers without them as long as nobody overrides one. Where somebody does, its requests go this
-way: each text is encoded by ``tok_encode``, pairs go to ``_loglikelihood_tokens``, batches to
-``_model_call``, prompts to ``tok_batch_encode`` and ``_model_generate``.
+``HFLM`` answers without them as long as nobody overrides one. If somebody does, requests go this way:
+each text is encoded by ``tok_encode``, pairs go to ``_loglikelihood_tokens``, batches to
+``_model_call``, prompts to ``tok_batch_encode`` and ``_model_generate``. If a subclass has its own
+``_get_config``, ``_get_backend``, ``_create_tokenizer`` or ``_create_model``, all four are called in the
+harness's order, and the model is what they leave in its attributes.
 """
 
 from __future__ import annotations
@@ -11,22 +13,28 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 from lm_eval.errors import ModelError
 from lm_eval.models.base import EncodedPair, TemplateLM, overridden
+from lm_eval.models.hf import loading
 from lm_eval.models.hf.auto_batch import AutoBatch
-from lm_eval.models.hf.endings import Endings, ending_tokens
+from lm_eval.models.hf.endings import Endings, StopStrings, ending_tokens
 from lm_eval.models.hf.engine import HFEngine
-from lm_eval.models.hf.forward import mask, padded
+from lm_eval.models.hf.forward import input_length, mask, padded
 from lm_eval.models.hf.generation import without_settings
-from lm_eval.models.hf.tokens import Tokens
-from lm_eval.models.local.model import continuation_span, rolling_spans
+from lm_eval.models.hf.options import read_backend, read_device
+from lm_eval.models.hf.sources import converted, find_source, is_object
+from lm_eval.models.hf.tokens import TokenizedLM
+from lm_eval.models.local.model import rolling_spans
 from lm_eval.models.local.token_tree import Span
-from lm_eval.models.sampling import prompt_room
+from lm_eval.models.overrides import kept_as
+from lm_eval.models.sampling import prompt_room, split_reasoning
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Reply, RollingRequest, Score
 from lm_eval.requests.options import GenerationOptions, cut_at_stop
 
+_OF_LOADING = ("_get_config", "_get_backend", "_create_tokenizer", "_create_model")
 _OF_PASSES = ("_model_call", "_select_cont_toks")
 _OF_SCORES = ("_loglikelihood_tokens", "tok_encode", "prefix_token_id", *_OF_PASSES)
 METHODS: Mapping[str, Sequence[str]] = {
@@ -35,11 +43,9 @@ METHODS: Mapping[str, Sequence[str]] = {
     GenerateRequest.kind: ("_model_generate", "tok_batch_encode", "tok_decode", "eot_token_id"),
 }
 """Kind of request → what the harness calls for it, besides the method of that name."""
-_TAIL_PER_CHARACTER = 4
-_TAIL = 8
 
 
-class HFMethods(TemplateLM, ABC):
+class HFMethods(TokenizedLM, TemplateLM, ABC):
     """The part of ``HFLM`` that has the harness's names and signatures.
 
     Attributes are the harness's too, so that a subclass with an ``__init__`` of its own may set them.
@@ -60,14 +66,9 @@ class HFMethods(TemplateLM, ABC):
     truncation = False
     think_end_token: str | int | None = None
     seed = 1234
-    truncated: int
-    empty_continuations: int
+    _wanted: loading.LoadOptions
 
     # -- what the rest of HFLM gives -------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def tokens(self) -> Tokens: ...
 
     @property
     @abstractmethod
@@ -80,14 +81,10 @@ class HFMethods(TemplateLM, ABC):
     @abstractmethod
     def _passes(self) -> AutoBatch: ...
 
-    @property
-    def model(self) -> Any:
-        """The model that is asked; a program may put another in its place as ``_model``."""
-        return self._model
-
-    @model.setter
-    def model(self, model: Any) -> None:
-        self._model = model
+    model = kept_as("_model", "The model that is asked; a program may put another in its place.")
+    max_gen_toks = kept_as(
+        "_max_gen_toks", "The limit for generated tokens where a task gives none."
+    )
 
     @property
     def config(self) -> Any:
@@ -104,14 +101,87 @@ class HFMethods(TemplateLM, ABC):
         """Texts per pass, or ``auto``."""
         return self.batch_size_per_gpu
 
-    @property
-    def max_gen_toks(self) -> int:
-        """The limit for generated tokens where a task gives none."""
-        return self._max_gen_toks
+    # -- loading ---------------------------------------------------------------------------------
 
-    @max_gen_toks.setter
-    def max_gen_toks(self, limit: int) -> None:
-        self._max_gen_toks = limit
+    def _load(self, wanted: loading.LoadOptions) -> loading.LoadedModel:
+        """The model and its tokenizer, by the methods of a subclass where it has any."""
+        self._wanted = wanted
+        if is_object(wanted.pretrained) or not overridden(self, _OF_LOADING):
+            return loading.load(wanted)
+        return self._load_by_methods(wanted)
+
+    def _load_by_methods(self, wanted: loading.LoadOptions) -> loading.LoadedModel:
+        name, trusts = wanted.pretrained, wanted.trust_remote_code
+        self._device = read_device(wanted.device)
+        files = {"revision": wanted.revision or "main", "trust_remote_code": trusts}
+        self._get_config(name, **files, gguf_file=None, subfolder="")
+        self._get_backend(config=self.config, backend=wanted.backend, trust_remote_code=trusts)
+        self._create_tokenizer(
+            name,
+            wanted.tokenizer,
+            **files,
+            use_fast_tokenizer=True,
+            gguf_file=None,
+            add_bos_token=self.add_bos_token,
+            subfolder="",
+        )
+        self._create_model(
+            pretrained=name,
+            dtype=wanted.dtype,
+            **files,
+            parallelize=wanted.device_map is not None,
+            gpus=0,
+            max_memory_per_gpu=None,
+            max_cpu_memory=None,
+            offload_folder="./offload",
+            peft=wanted.peft,
+            delta=None,
+            autogptq=False,
+            gptqmodel=False,
+            gguf_file=None,
+            quantization_config=None,
+            subfolder="",
+        )
+        for attribute, maker in (("_model", "_create_model"), ("tokenizer", "_create_tokenizer")):
+            if getattr(self, attribute) is None:
+                raise ModelError(
+                    f"{type(self).__name__}.{maker} left no {attribute}. Let it set "
+                    f"self.{attribute}."
+                )
+        made = loading.LoadOptions(self.model, tokenizer=self.tokenizer, backend=self.backend)
+        return loading.load(made)
+
+    def _get_config(self, pretrained: str, **_: Any) -> None:
+        """Set ``_config``."""
+        source = converted(find_source(pretrained, self._wanted.revision))
+        self._config = loading.load_config(source, trust_remote_code=self._wanted.trust_remote_code)
+
+    def _get_backend(self, config: Any, backend: str = "default", **_: Any) -> None:
+        """Set ``backend``, and ``AUTO_MODEL_CLASS`` where a subclass has none."""
+        import transformers
+
+        self.backend = read_backend(backend, config)
+        if self.AUTO_MODEL_CLASS is None:
+            self.AUTO_MODEL_CLASS = (
+                transformers.AutoModelForSeq2SeqLM
+                if self.backend == "seq2seq"
+                else transformers.AutoModelForCausalLM
+            )
+
+    def _create_tokenizer(self, pretrained: Any, tokenizer: Any, **_: Any) -> None:
+        """Set ``tokenizer``."""
+        if is_object(tokenizer):
+            self.tokenizer = tokenizer
+            return
+        model = converted(find_source(pretrained, self._wanted.revision))
+        source = loading.find_tokenizer(tokenizer, model)
+        trusts = self._wanted.trust_remote_code
+        self.tokenizer = loading.load_tokenizer(source, trust_remote_code=trusts)
+
+    def _create_model(self, pretrained: str, **_: Any) -> None:
+        """Set ``_model``."""
+        wanted = replace(self._wanted, pretrained=pretrained, tokenizer=self.tokenizer)
+        self._model = loading.load(wanted).model
 
     # -- tokens ----------------------------------------------------------------------------------
 
@@ -119,18 +189,6 @@ class HFMethods(TemplateLM, ABC):
     def eot_token_id(self) -> int | None:  # type: ignore[override]  # some tokenizers name none
         token = self.tokenizer.eos_token_id
         return None if token is None else int(token)
-
-    def tok_encode(
-        self,
-        string: str,
-        add_special_tokens: bool | None = None,
-        left_truncate_len: int | None = None,
-        **kwargs: Any,
-    ) -> list[int]:
-        """The tokens of a text; None leaves special tokens to the tokenizer."""
-        encode = self.tokens.tokenize if add_special_tokens is False else self.tokens.encode
-        tokens = encode([string])[0]
-        return tokens[-left_truncate_len:] if left_truncate_len else tokens
 
     def tok_batch_encode(
         self,
@@ -196,7 +254,7 @@ class HFMethods(TemplateLM, ABC):
             return self.model.generate(
                 input_ids=context,
                 max_length=max_length,
-                stopping_criteria=[_StopStrings(self.tokenizer, stop, start)],
+                stopping_criteria=[StopStrings(self.tokenizer, stop, start)],
                 pad_token_id=self._pad,
                 eos_token_id=ends or None,
                 use_cache=True,
@@ -231,9 +289,10 @@ class HFMethods(TemplateLM, ABC):
         counts = []
         for request in requests:
             text = self.tok_encode(request.args[0], add_special_tokens=False)
-            spans = list(rolling_spans(0, self.prefix_token_id, text, window=self.max_length))
-            windows += [(None, *_split(span)) for span in spans if span.targets]
-            counts.append(sum(bool(span.targets) for span in spans))
+            spans = rolling_spans(0, self.prefix_token_id, text, window=self.max_length)
+            scored = [span for span in spans if span.targets]
+            windows += [(None, [*s.inputs[: s.first_read + 1]], [*s.targets]) for s in scored]
+            counts.append(len(scored))
         scores = iter(self._loglikelihood_tokens(windows, disable_tqdm=True))  # type: ignore[arg-type]
         return [sum((next(scores)[0] for _ in range(count)), 0.0) for count in counts]
 
@@ -254,20 +313,12 @@ class HFMethods(TemplateLM, ABC):
         return answers
 
     def _pair_span(self, place: int, context: list[int], continuation: list[int]) -> Span:
-        context, continuation = list(context), list(continuation)
-        window = self.max_length
-        if len(continuation) > window:
+        if len(continuation) > self.max_length:
             raise ModelError(
-                f"A continuation of {len(continuation)} tokens does not fit the window of {window}. "
-                "Raise max_length in --model_args."
+                f"A continuation of {len(continuation)} tokens does not fit the window of "
+                f"{self.max_length}. Raise max_length in --model_args."
             )
-        self.empty_continuations += not continuation
-        if self.backend == "seq2seq":
-            self.truncated += len(context) > window
-            return Span(place, (context[-window:] + continuation)[:-1], continuation)
-        span, is_cut = continuation_span(place, context, continuation, window=window)
-        self.truncated += is_cut
-        return span
+        return self._span(place, list(context), list(continuation))
 
     def _scored_by_calls(self, spans: Sequence[Span]) -> Iterator[Span]:
         """The spans with scores from ``_model_call``, texts that end alike in one row."""
@@ -279,7 +330,7 @@ class HFMethods(TemplateLM, ABC):
             context = tuple(span.inputs)
             key = (context, tuple(span.targets)) if self.backend == "seq2seq" else context
             groups.setdefault(key, []).append(span)
-        for _, done in self._passes().passes(list(groups.values()), _length, self._call):
+        for _, done in self._passes().passes(list(groups.values()), input_length, self._call):
             yield from done
 
     def _call(self, groups: Sequence[list[Span]]) -> list[Span]:
@@ -375,34 +426,11 @@ class HFMethods(TemplateLM, ABC):
 
     def _reply(self, tokens: list[int], stops: Sequence[str], limit: int) -> Reply:
         mark = Endings.of(self.model, self.tokenizer, self.think_end_token).think_end
-        reasoning = None
-        if isinstance(mark, int) and mark in tokens:
-            last = len(tokens) - 1 - tokens[::-1].index(mark)
-            reasoning, tokens = self.tok_decode(tokens[:last]), tokens[last + 1 :]
-        text = self.tok_decode(tokens)
-        if isinstance(mark, str) and mark in text:
-            reasoning, _, text = text.rpartition(mark)
-        answer = cut_at_stop(text if reasoning is None else text.lstrip(), stops)
+        reasoning, text = split_reasoning(tokens, mark, self.tok_decode)
+        answer = cut_at_stop(text, stops)
         ends = {*ending_tokens(self.model, self.tokenizer), self.eot_token_id, self._pad}
-        is_cut = len(answer) < len(text.lstrip()) or len(tokens) < limit or bool(ends & {*tokens})
+        is_cut = len(answer) < len(text) or len(tokens) < limit or bool(ends & {*tokens})
         return Reply(answer, finish="stop" if is_cut else "length", reasoning=reasoning)
-
-
-class _StopStrings:
-    """Tells ``generate`` which rows have a stop string in what was generated."""
-
-    def __init__(self, tokenizer: Any, stops: Sequence[str], start: int) -> None:
-        self._tokenizer = tokenizer
-        self._stops = stops
-        self._start = start
-        self._tail = _TAIL_PER_CHARACTER * max(map(len, stops), default=0) + _TAIL
-
-    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-        import torch
-
-        tails = self._tokenizer.batch_decode(input_ids[:, self._start :][:, -self._tail :])
-        ended = [any(stop in tail for stop in self._stops) for tail in tails]
-        return torch.tensor(ended, device=input_ids.device)
 
 
 def _add_scores(span: Span, logprobs: Any) -> None:
@@ -420,12 +448,3 @@ def _add_scores(span: Span, logprobs: Any) -> None:
     tops = (logprobs.argmax(1) == targets).tolist()
     for logprob, is_top in zip(chosen, tops, strict=True):
         span.add(logprob, is_top)
-
-
-def _length(group: list[Span]) -> int:
-    return len(group[0].inputs)
-
-
-def _split(span: Span) -> tuple[list[int], list[int]]:
-    """The context and the continuation of a span."""
-    return list(span.inputs[: span.first_read + 1]), list(span.targets)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import listing
+from lm_eval.models.base import is_ours
 from lm_eval.models.hf.endings import Endings
 from lm_eval.models.hf.engine import HFEngine
 from lm_eval.models.hf.generation import unused_settings
@@ -43,14 +44,6 @@ class HFFacts(HFMethods, ABC):
     @property
     @abstractmethod
     def _own_length(self) -> int: ...
-
-    @abstractmethod
-    def _window_notes(self, name: str, *, trained: int) -> list[str]: ...
-
-    @property
-    def chat_template(self) -> str | None:
-        """The source of the tokenizer's chat template."""
-        return self.tokens.chat_template
 
     @property
     def _name(self) -> str:

@@ -6,6 +6,8 @@ Many texts are encoded at a time, BOS comes once, and each continuation keeps it
 
 from __future__ import annotations
 
+import inspect
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
@@ -16,8 +18,9 @@ from lm_eval.errors import ModelError
 from lm_eval.models.base import LM, Capabilities
 from lm_eval.models.borders import move_blanks
 from lm_eval.models.hf.loading import find_tokenizer, import_torch, load_config, load_tokenizer
-from lm_eval.models.hf.options import read_backend
+from lm_eval.models.hf.options import chat_arguments, read_backend
 from lm_eval.models.hf.sources import converted, find_source
+from lm_eval.models.local.model import LocalLM
 from lm_eval.models.sampling import valid_text
 from lm_eval.requests import Reply
 
@@ -190,14 +193,6 @@ class Tokens:
             ) from error
 
 
-def with_reasoning(reply: Reply, mark: str | int | None, tokenizer: Any) -> str:
-    """A reply as the model wrote it: the reasoning that is kept apart from it, ``mark``, the answer."""
-    if reply.reasoning is None or mark is None:
-        return str(reply)
-    between = tokenizer.decode([mark]) if isinstance(mark, int) else mark
-    return f"{reply.reasoning}{between}\n{reply}"
-
-
 def tokenizer_json(tokenizer: Any, model_name: str) -> str:
     """A tokenizer as the ``tokenizers`` library writes it; an error where it is not one of its own."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
@@ -210,6 +205,61 @@ def tokenizer_json(tokenizer: Any, model_name: str) -> str:
     plain.no_padding()
     plain.no_truncation()
     return str(plain.to_str())
+
+
+class TokenizedLM(LocalLM):
+    """Base of local models whose tokenizer is one of ``transformers``."""
+
+    tokenizer: Any
+    think_end_token: str | int | None
+
+    @property
+    @abstractmethod
+    def tokens(self) -> Tokens:
+        """Text to tokens and back."""
+
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the tokenizer's chat template."""
+        return self.tokens.chat_template
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        return self.tokens.render_chat(chat_history, add_generation_prompt=add_generation_prompt)
+
+    @property
+    def prefix_token_id(self) -> int:
+        return self.tokens.prefix
+
+    def tok_encode(
+        self,
+        string: str,
+        add_special_tokens: bool | None = None,
+        left_truncate_len: int | None = None,
+        **_: Any,
+    ) -> list[int]:
+        """The tokens of a text; None leaves special tokens to the tokenizer."""
+        encode = self.tokens.tokenize if add_special_tokens is False else self.tokens.encode
+        tokens = encode([string])[0]
+        return tokens[-left_truncate_len:] if left_truncate_len else tokens
+
+    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.tokens.tokenize(texts)
+
+    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.tokens.encode(texts)
+
+    def _encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+        return self.tokens.encode_pairs(pairs)
+
+    def _aloud(self, reply: Reply) -> str:
+        """The reasoning that is kept apart from a reply, its closing mark, and the answer."""
+        mark = self.think_end_token
+        if reply.reasoning is None or mark is None:
+            return str(reply)
+        between = self.tokenizer.decode([mark]) if isinstance(mark, int) else mark
+        return f"{reply.reasoning}{between}\n{reply}"
 
 
 class HFVocabulary(LM):
@@ -244,6 +294,16 @@ class HFVocabulary(LM):
             loglikelihood=False,
             generation=False,
             chat_template=self.tokens.chat_template is not None,
+        )
+
+    @classmethod
+    def of_arguments(cls, model_args: Mapping[str, Any]) -> HFVocabulary:
+        """The tokenizer of a model, by the arguments of its backend."""
+        wanted = inspect.signature(cls.__init__).parameters
+        chat = (model_args.get("chat_template_args"), model_args.get("enable_thinking"))
+        return cls(
+            **{key: value for key, value in model_args.items() if key in wanted},
+            chat_arguments=chat_arguments(*chat),
         )
 
     def tok_encode(self, string: str) -> list[int]:

@@ -180,16 +180,11 @@ class LocalLM(ExtensibleLM):
         for some in batched(enumerate(requests), _ENCODED_TOGETHER):
             pairs = [(self.render(request.context), request.continuation) for _, request in some]
             for (place, request), encoded in zip(some, self._encode_pairs(pairs), strict=True):
-                yield self._span(place, request, *encoded)
+                self._check_continuation(request, len(encoded[1]))
+                yield self._span(place, *encoded)
 
-    def _span(
-        self,
-        place: int,
-        request: LoglikelihoodRequest,
-        context: list[int],
-        continuation: list[int],
-    ) -> Span:
-        self._check_continuation(request, len(continuation))
+    def _span(self, place: int, context: list[int], continuation: list[int]) -> Span:
+        """What scores a continuation; a context too long for the window loses its beginning."""
         self.empty_continuations += not continuation
         if self.reads_apart:
             self.truncated += len(context) > self.window

@@ -15,12 +15,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, cast
 
 from lm_eval.errors import ModelError
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.local.model import Job
 from lm_eval.models.local.token_tree import Span
+from lm_eval.models.sampling import split_reasoning
 from lm_eval.requests import Reply
 from lm_eval.requests.options import cut_at_stop
 
@@ -253,25 +255,13 @@ class VllmEngine:
         finish = "length" if output.finish_reason == "length" else "stop"
         if job.think_end is None:
             return Reply(output.text, finish=finish)  # type: ignore[arg-type]
-        reasoning, text = self._parted(job.think_end, output)
+        decode = partial(self.llm.get_tokenizer().decode, skip_special_tokens=True)
+        tokens = list(output.token_ids)
+        reasoning, text = split_reasoning(tokens, job.think_end, decode, output.text)
         answer = cut_at_stop(text, job.until)
         if len(answer) < len(text):
             finish = "stop"
         return Reply(answer, finish=finish, reasoning=reasoning)  # type: ignore[arg-type]
-
-    def _parted(self, mark: str | int, output: Any) -> tuple[str | None, str]:
-        """The reasoning before the last mark, None without any, and the answer behind it."""
-        if isinstance(mark, str):
-            before, found, after = output.text.rpartition(mark)
-            return (before, after.lstrip()) if found else (None, output.text)
-        tokens = list(output.token_ids)
-        if mark not in tokens:
-            return None, output.text
-        last = len(tokens) - 1 - tokens[::-1].index(mark)
-        decode = self.llm.get_tokenizer().decode
-        parts = (tokens[:last], tokens[last + 1 :])
-        before, after = (decode(part, skip_special_tokens=True) for part in parts)
-        return before, after.lstrip()
 
 
 def _held_reply(job: VllmJob, grammar: Grammar, output: Any) -> Reply:

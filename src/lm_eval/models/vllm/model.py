@@ -20,9 +20,9 @@ from lm_eval.models.base import LM, Capabilities
 from lm_eval.models.hf.loading import find_tokenizer, load_config, load_gguf, load_tokenizer
 from lm_eval.models.hf.options import chat_arguments, window_of
 from lm_eval.models.hf.sources import ModelSource, converted, digest_of, find_source
-from lm_eval.models.hf.tokens import HFVocabulary, Tokens, with_reasoning
+from lm_eval.models.hf.tokens import HFVocabulary, TokenizedLM, Tokens
 from lm_eval.models.loading import load_model
-from lm_eval.models.local.model import Job, LocalLM
+from lm_eval.models.local.model import Job
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.ray.cluster import INSTALL
 from lm_eval.models.vllm.engine import VllmEngine, VllmJob
@@ -50,7 +50,7 @@ SPEED_ONLY = (
 """Arguments of the engine that change how fast it answers, not what."""
 
 
-class VLLM(LocalLM):
+class VLLM(TokenizedLM):
     """A model of vLLM. Arguments, all but the first optional; others go to vLLM's engine as they are:
 
     ``pretrained``              a hub name, a folder, or a .gguf file
@@ -150,7 +150,7 @@ class VLLM(LocalLM):
         self._trained = window_of(config, self.tokenizer)
         wanted = max_model_len or max_length
         text_config = config.get_text_config(decoder=True)
-        self.tokens = Tokens(
+        self._tokens = Tokens(
             self.tokenizer,
             model_name=self._source.name,
             known=int(getattr(text_config, "vocab_size", None) or len(self.tokenizer)),
@@ -246,12 +246,7 @@ class VLLM(LocalLM):
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
         """The tokenizer alone."""
         cls.check_args(model_args, name=name)
-        wanted = inspect.signature(HFVocabulary.__init__).parameters
-        chat = (model_args.get("chat_template_args"), model_args.get("enable_thinking"))
-        return HFVocabulary(
-            **{key: value for key, value in model_args.items() if key in wanted},
-            chat_arguments=chat_arguments(*chat),
-        )
+        return HFVocabulary.of_arguments(model_args)
 
     # -- what the model is -------------------------------------------------------------------
 
@@ -261,6 +256,10 @@ class VLLM(LocalLM):
         if self._engine is None:
             raise ModelError("This model was closed. Make a new VLLM to go on.")
         return self._engine
+
+    @property
+    def tokens(self) -> Tokens:
+        return self._tokens
 
     @property
     def window(self) -> int:
@@ -274,14 +273,6 @@ class VLLM(LocalLM):
     def eot_token_id(self) -> int | None:
         token = self.tokenizer.eos_token_id
         return None if token is None else int(token)
-
-    @property
-    def prefix_token_id(self) -> int:
-        return self.tokens.prefix
-
-    @property
-    def chat_template(self) -> str | None:
-        return self.tokens.chat_template
 
     @property
     def tokenizer_name(self) -> str:
@@ -345,29 +336,8 @@ class VLLM(LocalLM):
 
     # -- requests ----------------------------------------------------------------------------
 
-    def apply_chat_template(
-        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
-    ) -> str:
-        return self.tokens.render_chat(chat_history, add_generation_prompt=add_generation_prompt)
-
-    def tok_encode(
-        self, string: str, add_special_tokens: bool | None = None, **_: Any
-    ) -> list[int]:
-        """The tokens of a text; None leaves special tokens to the tokenizer."""
-        encode = self.tokens.tokenize if add_special_tokens is False else self.tokens.encode
-        return encode([string])[0]
-
     def tok_decode(self, tokens: Sequence[int]) -> str:
         return self.tokens.decode(tokens, keeps_special=True)
-
-    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        return self.tokens.tokenize(texts)
-
-    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return self.tokens.encode(texts)
-
-    def _encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
-        return self.tokens.encode_pairs(pairs)
 
     def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
         return self.engine.score(spans)
@@ -398,9 +368,6 @@ class VLLM(LocalLM):
         assert isinstance(job, VllmJob)
         params = with_grammar(job.params, grammar)
         return replace(job, params=params, grammar=grammar, think_end=None)
-
-    def _aloud(self, reply: Reply) -> str:
-        return with_reasoning(reply, self.think_end_token, self.tokenizer)
 
     def _generate(self, jobs: Iterable[Any]) -> Iterator[tuple[Job, Reply]]:
         return self.engine.generate(jobs)
