@@ -1,12 +1,13 @@
-"""What an ``hf`` model says about itself: its identity, its description, and warnings about its answers.
+"""What identifies and describes a model of ``transformers``: digests, facts, warnings.
 
-A model object that a program passed in is identified by its modules and weights, not by the files it
-came from.
+A model is identified by its files, or, if a program passed it in, by its modules and weights.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,10 +20,17 @@ from lm_eval.models.hf.engine import HFEngine
 from lm_eval.models.hf.generation import unused_settings
 from lm_eval.models.hf.harness import HFMethods
 from lm_eval.models.hf.loading import LoadedModel
-from lm_eval.models.hf.sources import digest_of, source_of_tokenizer, weights_digest
+from lm_eval.models.hf.sources import ModelSource, source_of_tokenizer
+from lm_eval.models.local.weights import file_digest, file_digests
 from lm_eval.models.overrides import class_path
 
 _SPECIAL = ("bos", "eos", "pad")
+_WEIGHTS = ("*.safetensors", "*.bin", "*.index.json")
+_DIGESTED_FILES = {
+    "pretrained": ("config.json", *_WEIGHTS),
+    "tokenizer": ("tokenizer*.json", "tokenizer.model", "vocab.*", "merges.txt", "*.jinja"),
+    "peft": ("adapter_config.json", *_WEIGHTS),
+}
 
 
 class HFFacts(HFMethods, ABC):
@@ -100,7 +108,7 @@ class HFFacts(HFMethods, ABC):
         if loaded is not None and self.tokenizer is loaded.tokenizer:
             tokenizer = loaded.tokenizer_source
         if loaded is not None and self.is_untouched:
-            digest = digest_of(loaded.source)
+            digest = source_digest(loaded.source)
         adapter = loaded and loaded.adapter
         is_local = loaded is None or loaded.source.is_local
         special = {
@@ -112,10 +120,10 @@ class HFFacts(HFMethods, ABC):
             special["quantization"] = _settings(self._quantization)
         return {
             "model": "hf",
-            "pretrained": _shown_name(name, is_local=is_local),
+            "pretrained": shown_name(name, is_local=is_local),
             "digest": digest or weights_digest(self.model),
-            "tokenizer": digest_of(tokenizer, "tokenizer"),
-            "peft": adapter and digest_of(adapter, "peft"),
+            "tokenizer": source_digest(tokenizer, "tokenizer"),
+            "peft": adapter and source_digest(adapter, "peft"),
             "backend": self.backend,
             "dtype": str(getattr(self.model, "dtype", "")).removeprefix("torch."),
             "max_length": self.max_length,
@@ -172,6 +180,48 @@ def _settings(quantization: Any) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(quantization.items()))
 
 
-def _shown_name(name: str, *, is_local: bool) -> str:
+def shown_name(name: str, *, is_local: bool) -> str:
     """A hub name as it is; of a path its last part, because the digest says the rest."""
     return Path(name).name if is_local else name
+
+
+# Digests
+
+
+def source_digest(source: ModelSource, kind: str = "pretrained") -> str:
+    """Identifies the files of a model, tokenizer or adapter: the hub's commit, or a hash over them."""
+    if source.in_memory is not None:
+        return source.in_memory
+    if not source.is_local:
+        return f"commit:{source.commit}"
+    if source.made_from is not None:
+        return file_digest(Path(source.made_from))
+    folder = Path(source.at)
+    if source.gguf_file is not None:
+        return file_digest(folder / source.gguf_file)
+    files = sorted({file for pattern in _DIGESTED_FILES[kind] for file in folder.glob(pattern)})
+    digests = file_digests(file for file in files if file.is_file())
+    parts = {file.name: digest for file, digest in digests.items()}
+    return f"sha256:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
+
+
+def weights_digest(model: Any) -> str:
+    """Identifies a model as it is now: its modules and all their weights."""
+    import torch
+
+    if not hasattr(model, "modules") or any(map(_is_patched, model.modules())):
+        return f"unknown:{uuid.uuid4().hex}"  # what a hook or a function does cannot be said
+    parts = f"{getattr(model, 'config', '')!r}{model!r}"
+    digest = hashlib.sha256(parts.encode())
+    for name, weight in (*model.named_parameters(), *model.named_buffers()):
+        if weight.is_meta:  # on disk: what it is cannot be said, so no kept answer may be used
+            return f"unknown:{uuid.uuid4().hex}"
+        digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
+        digest.update(weight.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy())
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _is_patched(module: Any) -> bool:
+    """Whether a program changes what a module computes; ``accelerate`` only moves it."""
+    has_hooks = bool(module._forward_hooks or module._forward_pre_hooks)
+    return has_hooks or ("forward" in vars(module) and not hasattr(module, "_hf_hook"))

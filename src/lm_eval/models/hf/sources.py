@@ -1,4 +1,4 @@
-"""Where a model's files are: a hub name, a folder, a GGUF file or an object, and what identifies them.
+"""Where a model's files are: a hub name, a folder, a GGUF file, or nowhere for an object.
 
 In: the arguments ``pretrained``, ``tokenizer`` and ``peft``. Out: a ``ModelSource`` each, or an error
 that says what to give instead. Nothing is loaded.
@@ -11,7 +11,6 @@ import hashlib
 import json
 import shutil
 import tempfile
-import uuid
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError, listing
-from lm_eval.models.local.weights import file_digest, file_digests
+from lm_eval.models.local.weights import file_digest
 from lm_eval.text.files import cache_folder
 
 _NEEDED_FILES = {
@@ -31,12 +30,6 @@ _NEEDED_FILES = {
     "peft": ("adapter_config.json",),
 }
 """Argument → files of which a folder or a repository must hold one."""
-_WEIGHTS = ("*.safetensors", "*.bin", "*.index.json")
-_DIGESTED_FILES = {
-    "pretrained": ("config.json", *_WEIGHTS),
-    "tokenizer": ("tokenizer*.json", "tokenizer.model", "vocab.*", "merges.txt", "*.jinja"),
-    "peft": ("adapter_config.json", *_WEIGHTS),
-}
 _PROBE_S = 5
 _UNAUTHORISED = 401
 OBJECT = "object"
@@ -151,26 +144,6 @@ def _check_folder(path: Path, kind: str) -> None:
         f"The folder {path} has no config.json, so it is not a model that transformers can load. "
         f"{holds} {what_next}"
     )
-
-
-# Files that identify a model
-
-
-def digest_of(source: ModelSource, kind: str = "pretrained") -> str:
-    """Identifies the files of a model, tokenizer or adapter: the hub's commit, or a hash over them."""
-    if source.in_memory is not None:
-        return source.in_memory
-    if not source.is_local:
-        return f"commit:{source.commit}"
-    if source.made_from is not None:
-        return file_digest(Path(source.made_from))
-    folder = Path(source.at)
-    if source.gguf_file is not None:
-        return file_digest(folder / source.gguf_file)
-    files = sorted({file for pattern in _DIGESTED_FILES[kind] for file in folder.glob(pattern)})
-    digests = file_digests(file for file in files if file.is_file())
-    parts = {file.name: digest for file, digest in digests.items()}
-    return f"sha256:{hashlib.sha256(json.dumps(parts).encode()).hexdigest()}"
 
 
 # Names on the hub
@@ -335,28 +308,6 @@ def named_tokenizer(model: Any) -> str:
             "tokenizer as well: tokenizer= an object, a folder or a hub name."
         )
     return name
-
-
-def weights_digest(model: Any) -> str:
-    """Identifies a model as it is now: its modules and all their weights."""
-    import torch
-
-    if not hasattr(model, "modules") or any(map(_is_patched, model.modules())):
-        return f"unknown:{uuid.uuid4().hex}"  # what a hook or a function does cannot be said
-    parts = f"{getattr(model, 'config', '')!r}{model!r}"
-    digest = hashlib.sha256(parts.encode())
-    for name, weight in (*model.named_parameters(), *model.named_buffers()):
-        if weight.is_meta:  # on disk: what it is cannot be said, so no kept answer may be used
-            return f"unknown:{uuid.uuid4().hex}"
-        digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
-        digest.update(weight.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy())
-    return f"sha256:{digest.hexdigest()}"
-
-
-def _is_patched(module: Any) -> bool:
-    """Whether a program changes what a module computes; ``accelerate`` only moves it."""
-    has_hooks = bool(module._forward_hooks or module._forward_pre_hooks)
-    return has_hooks or ("forward" in vars(module) and not hasattr(module, "_hf_hook"))
 
 
 # GGUF files, converted

@@ -11,15 +11,15 @@ import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM, Capabilities
+from lm_eval.models.hf.identity import shown_name, source_digest
 from lm_eval.models.hf.loading import find_tokenizer, load_config, load_gguf, load_tokenizer
 from lm_eval.models.hf.options import chat_arguments, window_of
-from lm_eval.models.hf.sources import ModelSource, converted, digest_of, find_source
+from lm_eval.models.hf.sources import converted, find_source
 from lm_eval.models.hf.tokens import HFVocabulary, TokenizedLM, Tokens
 from lm_eval.models.loading import load_model
 from lm_eval.models.local.model import Job
@@ -293,10 +293,10 @@ class VLLM(TokenizedLM):
         more = {k: v for k, v in self.engine_arguments.items() if k not in (*SPEED_ONLY, *_KNOWN)}
         return {
             "model": "vllm",
-            "pretrained": _shown(self._source),
-            "digest": digest_of(self._source),
-            "tokenizer": digest_of(self._tokenizer_source, "tokenizer"),
-            "peft": self._adapter and digest_of(self._adapter, "peft"),
+            "pretrained": shown_name(self._source.name, is_local=self._source.is_local),
+            "digest": source_digest(self._source),
+            "tokenizer": source_digest(self._tokenizer_source, "tokenizer"),
+            "peft": self._adapter and source_digest(self._adapter, "peft"),
             "dtype": str(model.dtype).removeprefix("torch."),
             "quantization": None if model.quantization is None else str(model.quantization),
             "max_length": self.window,
@@ -384,8 +384,3 @@ def _arguments() -> list[str]:
     """What the constructor takes by name."""
     parameters = inspect.signature(VLLM.__init__).parameters.values()
     return [p.name for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD]
-
-
-def _shown(source: ModelSource) -> str:
-    """A hub name as it is; of a path its last part, because the digest says the rest."""
-    return Path(source.name).name if source.is_local else source.name
