@@ -33,6 +33,7 @@ from lm_eval.models.hf.options import (
     check_values,
     dtype_name,
     launched_rank,
+    path_inside,
     positive,
     quantizing,
     read_max_memory,
@@ -42,8 +43,6 @@ from lm_eval.models.hf.options import (
     read_window,
     token_id,
     torch_device,
-    with_gguf_file,
-    with_subfolder,
 )
 from lm_eval.models.hf.sources import is_object
 from lm_eval.models.hf.tokens import HFVocabulary, Tokens, tokenizer_json
@@ -160,7 +159,7 @@ class HFLM(HFFacts):
         **foreign: Any,
     ) -> None:
         check_foreign(foreign, _arguments())
-        pretrained = with_subfolder(pretrained, foreign.get("subfolder"))
+        pretrained = path_inside(pretrained, "subfolder", foreign.get("subfolder"))
         bits = {"load_in_4bit": load_in_4bit, "load_in_8bit": load_in_8bit}
         self._quantization = read_quantization(
             {**quantizing(foreign), **bits, "quantization_config": quantization_config}
@@ -184,7 +183,7 @@ class HFLM(HFFacts):
         if is_object(pretrained) and dtype not in (None, "auto"):
             self._unused_dtype, dtype = dtype_name(dtype), "auto"
         wanted = LoadOptions(
-            with_gguf_file(_object_or_name(pretrained), gguf_file),
+            path_inside(_object_or_name(pretrained), "gguf_file", gguf_file),
             revision=revision,
             tokenizer=_object_or_name(tokenizer),
             dtype=dtype,

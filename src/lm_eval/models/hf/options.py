@@ -237,7 +237,7 @@ def check_values(model_args: Mapping[str, Any]) -> None:
     plain = {name: value for name, value in model_args.items() if not _is_of_torch(value)}
     local_options.check_each(plain, _CHECKS)
     read_quantization(quantizing(plain))
-    with_subfolder(plain.get("pretrained"), plain.get("subfolder"))
+    path_inside(plain.get("pretrained"), "subfolder", plain.get("subfolder"))
     _check_sizes("max_memory_per_gpu", [plain.get("max_memory_per_gpu")])
     read_max_memory(plain.get("max_memory"), None, plain.get("max_cpu_memory"))
     chat_arguments(plain.get("chat_template_args"), plain.get("enable_thinking"))
@@ -311,30 +311,27 @@ def torch_device(device: Any) -> Any:
     return torch.device(device)
 
 
-def with_subfolder(pretrained: Any, subfolder: str | None) -> Any:
-    """The path of a folder in the folder ``pretrained``; without one, what was given."""
-    if not subfolder:
+_IN_A_FOLDER = {
+    "subfolder": (
+        "folder",
+        "Download the model and give the folder itself: pretrained=FOLDER/SUBFOLDER.",
+    ),
+    "gguf_file": ("file", "Download the file, and give its path: pretrained=FILE.gguf."),
+}
+
+
+def path_inside(pretrained: Any, argument: str, name: str | None) -> Any:
+    """The path of a ``subfolder`` or ``gguf_file`` in the folder ``pretrained``; else ``pretrained``."""
+    if not name:
         return pretrained
     folder = Path(str(pretrained)).expanduser()
     if callable(pretrained) or not folder.is_dir():
+        what, advice = _IN_A_FOLDER[argument]
         raise UsageError(
-            f"subfolder={subfolder} is a folder in the folder pretrained=…, and {pretrained} is not a "
-            "folder here. Download the model and give the folder itself: pretrained=FOLDER/SUBFOLDER."
+            f"{argument}={name} is a {what} in the folder pretrained=…, and {pretrained} is not a "
+            f"folder here. {advice}"
         )
-    return str(folder / subfolder)
-
-
-def with_gguf_file(pretrained: Any, gguf_file: str | None) -> Any:
-    """The path of a GGUF file in the folder ``pretrained``; without one, what was given."""
-    if gguf_file is None:
-        return pretrained
-    folder = Path(str(pretrained)).expanduser()
-    if callable(pretrained) or not folder.is_dir():
-        raise UsageError(
-            f"gguf_file={gguf_file} is a file in the folder pretrained=…, and {pretrained} is not "
-            "a folder here. Download the file, and give its path: pretrained=FILE.gguf."
-        )
-    return str(folder / gguf_file)
+    return str(folder / name)
 
 
 def read_device(device: Any) -> Any:
