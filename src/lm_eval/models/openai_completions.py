@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +22,7 @@ from lm_eval.models.api.replies import (
 from lm_eval.models.api_models import TemplateAPI
 from lm_eval.models.batches.protocols import BatchProtocol, OpenAIBatches
 from lm_eval.registry import register_model
+from lm_eval.requests.options import REPLY_LIMITS
 
 _KEY = "OPENAI_API_KEY"
 _MOST_STOPS = 4
@@ -28,18 +30,20 @@ _MOST_STOPS = 4
 _REASONING_MODEL = re.compile(r"(?:^|[/:])(?:o[1-9](?![\w.])|gpt-[5-9](?!\d))", re.IGNORECASE)
 
 
-def stop_strings(gen_kwargs: dict[str, Any], eos: str | None) -> list[str]:
-    """Take ``until`` out of ``gen_kwargs``: its texts, then ``eos``, each once and none empty."""
-    until = gen_kwargs.pop("until", None) or []
-    texts = [until] if isinstance(until, str) else [*until]
-    return [text for text in dict.fromkeys([*texts, eos]) if text]
+class PayloadArguments:
+    """Generation arguments as payloads have them: stop strings, a limit, a temperature, and others."""
 
-
-def token_limit(gen_kwargs: dict[str, Any], default: int) -> int:
-    """Take the limit for generated tokens out of ``gen_kwargs``, under whichever name it has."""
-    names = ("max_completion_tokens", "max_tokens", "max_new_tokens", "max_gen_toks")
-    limits = [value for name in names if (value := gen_kwargs.pop(name, None))]
-    return int(limits[-1]) if limits else default
+    def __init__(self, gen_kwargs: Mapping[str, Any] | None, eos: str | None, limit: int) -> None:
+        """``limit`` counts if ``gen_kwargs`` has none under any of its names."""
+        others = dict(gen_kwargs or {})
+        others.pop("do_sample", None)
+        until = others.pop("until", None) or []
+        texts = [until] if isinstance(until, str) else [*until]
+        self.stops = [text for text in dict.fromkeys([*texts, eos]) if text]
+        limits = [value for name in REPLY_LIMITS if (value := others.pop(name, None))]
+        self.limit = int(limits[0]) if limits else limit
+        self.temperature = others.pop("temperature", 0)
+        self.others = others
 
 
 @register_model("local-completions")
@@ -74,20 +78,17 @@ class LocalCompletionsAPI(TemplateAPI):
         eos: str | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        asked = "messages" if self.is_chat else "prompt"
-        payload: dict[str, Any] = {"model": self.model, asked: messages}
+        field = "messages" if self.is_chat else "prompt"
+        payload: dict[str, Any] = {"model": self.model, field: messages}
         if not generate and not self.is_chat:
             wanted = {"temperature": 0, "max_tokens": 1, "logprobs": 1, "echo": True}
             return {**payload, **wanted, "seed": seed, **kwargs}
-        rest = dict(gen_kwargs or {})
-        rest.pop("do_sample", None)
-        stops = stop_strings(rest, eos)[: self.most_stops]
-        payload[self.limit_name] = token_limit(rest, self.max_gen_toks)
-        temperature = rest.pop("temperature", 0)
-        payload["temperature"] = 1 if self.always_samples else temperature
-        if stops and not self.always_samples:
-            payload["stop"] = stops
-        return {**payload, "seed": seed, **rest, **kwargs}
+        asked = PayloadArguments(gen_kwargs, eos, self.max_gen_toks)
+        payload[self.limit_name] = asked.limit
+        payload["temperature"] = 1 if self.always_samples else asked.temperature
+        if asked.stops and not self.always_samples:
+            payload["stop"] = asked.stops[: self.most_stops]
+        return {**payload, "seed": seed, **asked.others, **kwargs}
 
     @staticmethod
     def parse_logprobs(

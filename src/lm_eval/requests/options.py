@@ -153,11 +153,11 @@ def _is_temperature(value: Any) -> bool:
         return False
 
 
-_REPLY_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
+REPLY_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 """Names for the most tokens of a reply; the first that is set counts."""
 _GENERATION_VALUES = {
     "until": (_is_stop, "a text or a list of texts"),
-    **dict.fromkeys(_REPLY_LIMITS, (_is_count, "a whole number from 1 up")),
+    **dict.fromkeys(REPLY_LIMITS, (_is_count, "a whole number from 1 up")),
     "temperature": (_is_temperature, "a number from 0 up"),
     "do_sample": (lambda value: isinstance(value, bool), "true or false"),
 }
@@ -186,7 +186,7 @@ class GenerationOptions:
         until = rest.pop("until", None) or ()
         if isinstance(until, str):
             until = (until,)
-        limits = [rest.pop(name, None) for name in _REPLY_LIMITS]
+        limits = [rest.pop(name, None) for name in REPLY_LIMITS]
         temperature = rest.pop("temperature", None)
         do_sample = rest.pop("do_sample", None)
         if do_sample is None:

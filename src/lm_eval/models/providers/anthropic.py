@@ -8,7 +8,7 @@ from typing import Any, Literal
 from lm_eval.errors import RequestError
 from lm_eval.models.api.replies import ReportedError, UnfitReply, count_in, shown
 from lm_eval.models.batches.protocols import AnthropicBatches
-from lm_eval.models.openai_completions import stop_strings, token_limit
+from lm_eval.models.openai_completions import PayloadArguments
 from lm_eval.models.providers.native import NativeChat, split_system
 from lm_eval.registry import register_model
 from lm_eval.requests import Reply
@@ -54,25 +54,22 @@ class AnthropicChat(NativeChat):
         eos: str | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        rest = dict(gen_kwargs or {})
-        rest.pop("do_sample", None)
-        stops = [text for text in stop_strings(rest, eos) if text.strip()]
-        limit, temperature = token_limit(rest, self.max_gen_toks), rest.pop("temperature", 0)
+        asked = PayloadArguments(gen_kwargs, eos, self.max_gen_toks)
         system, turns = split_system(messages)
         payload: dict[str, Any] = {
             "model": self.model,
-            "max_tokens": limit + (self.thinking_budget or 0),
+            "max_tokens": asked.limit + (self.thinking_budget or 0),
             "messages": turns,
         }
         if system:
             payload["system"] = system
-        if stops:
+        if stops := [text for text in asked.stops if text.strip()]:
             payload["stop_sequences"] = stops
         if self.thinking_budget is not None:
             payload["thinking"] = {"type": "enabled", "budget_tokens": self.thinking_budget}
-        elif "thinking" not in rest:
-            payload["temperature"] = temperature
-        return self.without_refused({**payload, **rest, **kwargs})
+        elif "thinking" not in asked.others:
+            payload["temperature"] = asked.temperature
+        return self.without_refused({**payload, **asked.others, **kwargs})
 
     def adapts_to(self, error: RequestError) -> bool:
         return self.leaves_out(error, ("temperature", "top_p", "top_k"))

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from lm_eval.models.api import settings
 from lm_eval.models.api.replies import ReportedError, UnfitReply, count_in, shown
-from lm_eval.models.openai_completions import stop_strings, token_limit
+from lm_eval.models.openai_completions import PayloadArguments
 from lm_eval.models.providers.native import NativeChat, split_system
 from lm_eval.registry import register_model
 from lm_eval.requests import Reply
@@ -68,25 +68,23 @@ class GeminiChat(NativeChat):
         eos: str | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        rest = dict(gen_kwargs or {})
-        rest.pop("do_sample", None)
-        stops = stop_strings(rest, eos)[:_MOST_STOPS]
-        limit = token_limit(rest, self.max_gen_toks)
+        asked = PayloadArguments(gen_kwargs, eos, self.max_gen_toks)
+        others = asked.others
         config: dict[str, Any] = {
-            "temperature": rest.pop("temperature", 0),
-            "maxOutputTokens": limit + max(self.thinking_budget or 0, 0),
+            "temperature": asked.temperature,
+            "maxOutputTokens": asked.limit + max(self.thinking_budget or 0, 0),
             "seed": seed,
         }
-        if stops:
-            config["stopSequences"] = stops
+        if asked.stops:
+            config["stopSequences"] = asked.stops[:_MOST_STOPS]
         if self.thinking_budget is not None:
             config["thinkingConfig"] = {
                 "thinkingBudget": self.thinking_budget,
                 "includeThoughts": self.thinking_budget != 0,
             }
         for ours, theirs in _SAMPLING.items():
-            if ours in rest:
-                config[theirs] = rest.pop(ours)
+            if ours in others:
+                config[theirs] = others.pop(ours)
         system, turns = split_system(messages)
         payload: dict[str, Any] = {
             "contents": [
@@ -96,11 +94,11 @@ class GeminiChat(NativeChat):
                 }
                 for turn in turns
             ],
-            "generationConfig": {**config, **rest.pop("generationConfig", {})},
+            "generationConfig": {**config, **others.pop("generationConfig", {})},
         }
         if system:
             payload["systemInstruction"] = {"parts": [{"text": system}]}
-        return {**payload, **rest, **kwargs}
+        return {**payload, **others, **kwargs}
 
     @staticmethod
     def parse_generations(outputs: Any, **kwargs: Any) -> list[str]:
