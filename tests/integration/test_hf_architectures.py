@@ -224,7 +224,7 @@ def replies(
         prefix_cache=prefix_cache,
     )
     jobs = (BatchJob(n, ids, (), 6) for n, ids in enumerate(prompts))
-    found = {job.place: str(reply) for job, reply in generator.generate(jobs)}
+    found = {job.index: str(reply) for job, reply in generator.generate(jobs)}
     hook.remove()
     return [found[n] for n in range(len(prompts))], sum(pushed), generator.notes
 

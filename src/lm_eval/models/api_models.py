@@ -436,7 +436,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     ) -> list[tuple[float, bool]]:
         self._compare_servers("")
         self._probe("")
-        spans = [self.planner.span(place, *pair[1:]) for place, pair in enumerate(requests)]
+        spans = [self.planner.span(index, *pair[1:]) for index, pair in enumerate(requests)]
         return self._calls.scores_of(spans)
 
 

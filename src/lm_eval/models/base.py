@@ -106,7 +106,7 @@ class LM:
         raise self._cannot("apply a chat template")
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
-        """``(place in requests, answer)`` as answers become ready; requests are all of one kind.
+        """``(index in requests, answer)`` as answers become ready; requests are all of one kind.
 
         Requests may be made as they are read: a backend that works on a few at a time should not
         make a list of them.
@@ -352,10 +352,10 @@ class StreamingLM(LM):
 
     def _in_order(self, requests: Sequence[Any], kind: str) -> list[Any]:
         answers: list[Any] = [None] * len(requests)
-        for place, answer in self._answers([as_request(item, kind) for item in requests]):
+        for index, answer in self._answers([as_request(item, kind) for item in requests]):
             if isinstance(answer, FailedRequest):
                 raise answer.error
-            answers[place] = answer
+            answers[index] = answer
         return answers
 
     def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:

@@ -81,13 +81,13 @@ def alike(borders: Sequence[Border]) -> list[list[int]]:
 
     The model cannot tell them apart: whatever it knows, they tie.
     """
-    places: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
-    for place, border in enumerate(borders):
-        places.setdefault((border.context, border.scored), []).append(place)
+    indices: dict[tuple[tuple[int, ...], tuple[int, ...]], list[int]] = {}
+    for index, border in enumerate(borders):
+        indices.setdefault((border.context, border.scored), []).append(index)
     return [
         group
-        for group in places.values()
-        if len({borders[place].continuation_text for place in group}) > 1
+        for group in indices.values()
+        if len({borders[index].continuation_text for index in group}) > 1
     ]
 
 

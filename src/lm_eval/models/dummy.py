@@ -50,8 +50,8 @@ class DummyLM(ExtensibleLM):
         self._start = self._hash("")
 
     def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
-        for place, request in enumerate(requests):
-            yield place, self._answer(request)
+        for index, request in enumerate(requests):
+            yield index, self._answer(request)
 
     def _answer(self, request: Request) -> Answer:
         if isinstance(request, LoglikelihoodRequest):

@@ -221,10 +221,10 @@ class GgufLM(LocalLM):
         options.check_extra(_SAMPLING_OPTIONS, model="gguf", task=request.task)
 
     def _job(
-        self, place: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
+        self, index: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
     ) -> Job:
         sample = request_sampler(request, options, self.seed)
-        return Job(place, prompt, options.until, options.max_gen_toks, sample)
+        return Job(index, prompt, options.until, options.max_gen_toks, sample)
 
     # -- text to tokens ----------------------------------------------------------------------
 

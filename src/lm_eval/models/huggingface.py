@@ -359,10 +359,10 @@ class HFLM(HFFacts):
         check_options(request, options)
 
     def _job(
-        self, place: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
+        self, index: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
     ) -> BatchJob:
         return BatchJob(
-            place,
+            index,
             prompt,
             self._endings.stops(options.until),
             options.max_gen_toks,

@@ -120,8 +120,8 @@ def _add_code(digest: Any, name: str, value: Any, seen: set[int]) -> None:
     seen.add(id(value))
     digest.update(f"{name}:{_code_text(value.__code__)};{value.__defaults__!r}".encode())
     cells = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
-    for place, content in enumerate(cells):
-        _add_code(digest, f"{name}[{place}]", content, seen)
+    for index, content in enumerate(cells):
+        _add_code(digest, f"{name}[{index}]", content, seen)
     for used in _names_in(value.__code__):
         other = value.__globals__.get(used)
         is_near = getattr(other, "__module__", None) == value.__module__

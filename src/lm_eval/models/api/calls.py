@@ -68,9 +68,9 @@ class ServerCaller(Sender):
         jobs = GenerationJobs(self._model, self._model.generates_from_tokens()).made(requests)
         for job, replies in self.transport.window(jobs, self.generate, self._model.meanwhile):
             if isinstance(replies, list):
-                yield from zip(job.places, replies, strict=True)
+                yield from zip(job.indices, replies, strict=True)
             else:
-                yield from self._failed(job.task, job.places, replies)
+                yield from self._failed(job.task, job.indices, replies)
 
     def scores_by_methods(
         self, kind: str, requests: list[Any]
@@ -80,13 +80,13 @@ class ServerCaller(Sender):
         if kind == LoglikelihoodRequest.kind:
             yield from enumerate(TemplateLM.loglikelihood(model, with_text(requests, model.render)))
             return
-        for place, group in enumerate(model.planner.windows(requests)):
+        for index, group in enumerate(model.planner.windows(requests)):
             windows = [
                 (None, span.tokens[: span.ctxlen], span.tokens[span.ctxlen :])
                 for span in group.spans
             ]
             scores = model._loglikelihood_tokens(windows, disable_tqdm=True)
-            yield place, sum((score[0] for score in scores), 0.0)
+            yield index, sum((score[0] for score in scores), 0.0)
 
     def scores_of(self, spans: Sequence[PromptSpan]) -> list[Any]:
         """The score of each span, in order; what went wrong with one is raised."""
@@ -96,7 +96,7 @@ class ServerCaller(Sender):
         for score in scores.values():
             if isinstance(score, FailedRequest):
                 raise score.error
-        return [scores[place] for place in range(len(spans))]
+        return [scores[index] for index in range(len(spans))]
 
     def scores(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[tuple[int, Answered]]:
         for scores in self.scored(self._model.planner.groups(requests, self._model.render)):
@@ -105,30 +105,30 @@ class ServerCaller(Sender):
     def texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answered]]:
         for scores in self.scored(self._model.planner.windows(requests)):
             sums: dict[int, float] = {}
-            for place, score in scores:
+            for index, score in scores:
                 if isinstance(score, FailedRequest):
-                    sums.pop(place, None)
-                    yield place, score
+                    sums.pop(index, None)
+                    yield index, score
                     continue
-                sums[place] = sums.get(place, 0.0) + score[0]
+                sums[index] = sums.get(index, 0.0) + score[0]
             yield from sums.items()
 
     def scored(self, groups: Iterable[SpanGroup]) -> Iterator[list[tuple[int, Any]]]:
-        """``(place, score)`` of every span, pack by pack."""
+        """``(index, score)`` of every span, pack by pack."""
         packs = packed(groups, self._model.ability, self._model.batch_size)
         for pack, scores in self.transport.window(packs, self.score, self._model.meanwhile):
             if isinstance(scores, list):
                 yield scores
             else:
-                places = {span.place for group in pack for span in group.spans}
-                yield self._failed(pack[0].task, sorted(places), scores)
+                indices = {span.index for group in pack for span in group.spans}
+                yield self._failed(pack[0].task, sorted(indices), scores)
 
     def _failed(
-        self, task: str, places: Iterable[int], error: RequestError
+        self, task: str, indices: Iterable[int], error: RequestError
     ) -> list[tuple[int, FailedRequest]]:
         self.count_failure(task, error)
         failed = FailedRequest(error)
-        return [(place, failed) for place in places]
+        return [(index, failed) for index in indices]
 
     # -- generated text --------------------------------------------------------------------------
 
@@ -207,27 +207,27 @@ class ServerCaller(Sender):
         if not is_parsed(outputs):
             texts = self._parsed(outputs, "parse_generations", self._model.parse_generations)
         self._check_count(len(texts), count)
-        return [_reply(text, outputs, place) for place, text in enumerate(texts)]
+        return [_reply(text, outputs, index) for index, text in enumerate(texts)]
 
     # -- scores ----------------------------------------------------------------------------------
 
     async def score(self, pack: Sequence[SpanGroup]) -> list[tuple[int, Score]]:
-        """``(place, score)`` of every span of the pack, in as few requests as the server allows."""
+        """``(index, score)`` of every span of the pack, in as few requests as the server allows."""
         with self.counting(pack[0].task):
             done, left = await self._score_by_likeliest(pack)
-            done += [(span.place, (0.0, True)) for span in left if span.is_empty]
+            done += [(span.index, (0.0, True)) for span in left if span.is_empty]
             left = [span for span in left if not span.is_empty]
             if left and not self._model.ability.echo:
                 raise ModelError(self._model.ability.why_no_echo)
             echoed = await self._in_parts(left, CHOICES_PER_REQUEST, self.echo)
-        done += zip([span.place for span in left], echoed, strict=True)
-        counts = {s.place: len(s.tokens) - s.ctxlen for group in pack for s in group.spans}
-        return [(place, CountedScore(*score, tokens=counts[place])) for place, score in done]
+        done += zip([span.index for span in left], echoed, strict=True)
+        counts = {s.index: len(s.tokens) - s.ctxlen for group in pack for s in group.spans}
+        return [(index, CountedScore(*score, tokens=counts[index])) for index, score in done]
 
     async def _score_by_likeliest(
         self, pack: Sequence[SpanGroup]
     ) -> tuple[list[tuple[int, Score]], list[PromptSpan]]:
-        """``(place, score)`` of spans that are likely next tokens, and the spans that are left."""
+        """``(index, score)`` of spans that are likely next tokens, and the spans that are left."""
         ability = self._model.ability
         groups = [group for group in pack if group.uses_top(ability)]
         done: list[tuple[int, Score]] = []
@@ -238,7 +238,7 @@ class ServerCaller(Sender):
                 if score is None:
                     left.append(span)
                 else:
-                    done.append((span.place, score))
+                    done.append((span.index, score))
         return done, left
 
     async def _in_parts(
@@ -340,14 +340,14 @@ def is_parsed(outputs: Any) -> bool:
     return isinstance(outputs, list | tuple) and not any(isinstance(o, Mapping) for o in outputs)
 
 
-def _reply(text: Any, outputs: Any, place: int) -> Reply:
+def _reply(text: Any, outputs: Any, index: int) -> Reply:
     """A parser's text as a ``Reply``; why it ended is known where a reply has OpenAI's shape."""
     if isinstance(text, Reply):
         return text
     finish = None
     if isinstance(outputs, Mapping) and isinstance(outputs.get("choices"), list):
         choices = choices_of(outputs)
-        finish = finish_of(choices[place]) if place < len(choices) else None
+        finish = finish_of(choices[index]) if index < len(choices) else None
     return Reply("" if text is None else str(text), finish=finish)
 
 

@@ -27,10 +27,10 @@ _PROMPTS_AHEAD = 64
 
 @dataclass(slots=True)
 class GenerationJob:
-    """One request: ``messages`` are the prompts, ``places`` where their replies belong."""
+    """One request: ``messages`` are the prompts, ``indices`` say where their replies belong."""
 
     task: str
-    places: tuple[int, ...]
+    indices: tuple[int, ...]
     messages: list[Any]
     options: GenerationOptions
     seed: int
@@ -50,7 +50,7 @@ class GenerationJob:
 
 @dataclass(slots=True)
 class _Asked:
-    place: int
+    index: int
     request: GenerateRequest
     options: GenerationOptions
     seed: int
@@ -93,7 +93,7 @@ class GenerationJobs:
         stops = first.options.until
         return GenerationJob(
             first.request.task,
-            tuple(asked.place for asked in batch),
+            tuple(asked.index for asked in batch),
             [asked.prompt for asked in batch],
             first.options,
             first.seed,
@@ -105,11 +105,11 @@ class GenerationJobs:
         numbered = enumerate(requests)
         model = self._model
         if model.is_chat:
-            for place, request in numbered:
-                yield self._asked(place, request, model.messages(request.context))
+            for index, request in numbered:
+                yield self._asked(index, request, model.messages(request.context))
         elif not self._from_tokens:
-            for place, request in numbered:
-                yield self._asked(place, request, model.render(request.context))
+            for index, request in numbered:
+                yield self._asked(index, request, model.render(request.context))
         else:
             while ahead := list(islice(numbered, _PROMPTS_AHEAD)):
                 yield from self._tokenized(ahead)
@@ -118,7 +118,7 @@ class GenerationJobs:
         model = self._model
         texts = [model.render(request.context) for _, request in ahead]
         encoded = model.encode_texts(texts)
-        for (place, request), text, tokens in zip(ahead, texts, encoded, strict=True):
+        for (index, request), text, tokens in zip(ahead, texts, encoded, strict=True):
             options, _ = self._options(request)
             room = prompt_room(
                 request, options.max_gen_toks, window=model.max_length, argument="max_length"
@@ -128,13 +128,13 @@ class GenerationJobs:
                 prompt: Any = tokens[cut:] or [model.prefix_token_id]
             else:
                 prompt = model.tok_decode(tokens[cut:]) if cut else text
-            yield self._asked(place, request, prompt)
+            yield self._asked(index, request, prompt)
 
-    def _asked(self, place: int, request: GenerateRequest, prompt: Any) -> _Asked:
+    def _asked(self, index: int, request: GenerateRequest, prompt: Any) -> _Asked:
         options, seed = self._options(request)
         if options.temperature or self._model.always_samples:
             seed += repeat_number(request)
-        return _Asked(place, request, options, seed, prompt)
+        return _Asked(index, request, options, seed, prompt)
 
     def _options(self, request: GenerateRequest) -> tuple[GenerationOptions, int]:
         """The arguments of a request; one object for all requests that share theirs."""
@@ -194,7 +194,7 @@ class _Estimator:
 
     def _generation(self, job: GenerationJob) -> tuple[Usage, Usage]:
         tokens_in = sum(map(self._count, job.messages))
-        longest = job.options.max_gen_toks * len(job.places)
+        longest = job.options.max_gen_toks * len(job.indices)
         least = Usage(requests=1, tokens_in=tokens_in)
         return least, replace(least, tokens_out=longest)
 

@@ -300,9 +300,9 @@ def _spread(numbers: Sequence[float]) -> float:
 
 
 def _common(texts: Sequence[Sequence[int]]) -> int:
-    """The place of the first token in which the texts differ; there must be two before it."""
-    places = enumerate(zip(*texts, strict=False))
-    seam = next((place for place, tokens in places if len(set(tokens)) > 1), 0)
+    """The index of the first token in which the texts differ; there must be two before it."""
+    indices = enumerate(zip(*texts, strict=False))
+    seam = next((index for index, tokens in indices if len(set(tokens)) > 1), 0)
     if seam < 2:
         raise ModelError(
             "The tokenizer gives the probe's texts no tokens that they share and then differ in, so "

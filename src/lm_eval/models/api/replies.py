@@ -125,8 +125,8 @@ def echoed_scores(
     if len(choices) != len(ctxlens):
         raise UnfitReply(f"it has {len(choices)} choices for {len(ctxlens)} prompts")
     return [
-        _echoed_score(choice, None if tokens is None else len(tokens[place]), ctxlens[place])
-        for place, choice in enumerate(choices)
+        _echoed_score(choice, None if tokens is None else len(tokens[index]), ctxlens[index])
+        for index, choice in enumerate(choices)
     ]
 
 

@@ -38,7 +38,7 @@ class Ability:
 class PromptSpan:
     """One text to score: ``tokens`` from ``ctxlen`` on. ``text`` is sent in their place, if given."""
 
-    place: int
+    index: int
     tokens: list[int]
     ctxlen: int
     text: str | None = None
@@ -138,10 +138,10 @@ class Planner:
         endings: list[str],
     ) -> SpanGroup:
         spans = []
-        for (place, request), tokens, ending in zip(run, after, endings, strict=True):
+        for (index, request), tokens, ending in zip(run, after, endings, strict=True):
             cut = self._cut(len(before) + len(tokens), len(tokens), request)
             known = None if cut or context is None else context + ending
-            spans.append(self._span(place, before[cut:] + tokens, len(before) - cut, known))
+            spans.append(self._span(index, before[cut:] + tokens, len(before) - cut, known))
         is_single = all(len(tokens) == 1 for tokens in after)
         labels = tuple(self._label(tokens[0]) for tokens in after) if is_single else ()
         group = SpanGroup(run[0][1].task, tuple(spans), labels=labels)
@@ -151,16 +151,16 @@ class Planner:
         return replace(group, context_text=context if is_whole else self.decode(group.context))
 
     def _span(
-        self, place: int, tokens: list[int], ctxlen: int, text: str | None = None
+        self, index: int, tokens: list[int], ctxlen: int, text: str | None = None
     ) -> PromptSpan:
         if self.decode is None:
-            return PromptSpan(place, tokens, ctxlen)
-        return PromptSpan(place, tokens, ctxlen, self.decode(tokens) if text is None else text)
+            return PromptSpan(index, tokens, ctxlen)
+        return PromptSpan(index, tokens, ctxlen, self.decode(tokens) if text is None else text)
 
-    def span(self, place: int, before: list[int], after: list[int]) -> PromptSpan:
+    def span(self, index: int, before: list[int], after: list[int]) -> PromptSpan:
         """A pair of token lists, cut to the window from the front."""
         tokens = (before + after)[-self.window :]
-        return self._span(place, tokens, len(tokens) - len(after))
+        return self._span(index, tokens, len(tokens) - len(after))
 
     def cut_prompt(self, length: int, room: int) -> int:
         """How many tokens a prompt loses to fit; counted."""
@@ -192,19 +192,19 @@ class Planner:
         numbered = enumerate(requests)
         while ahead := list(islice(numbered, _DOCS_AHEAD)):
             encoded = self.encode_bare([request.text for _, request in ahead])
-            for (place, request), tokens in zip(ahead, encoded, strict=True):
-                spans = list(self._windows(place, [self.prefix(), *tokens]))
+            for (index, request), tokens in zip(ahead, encoded, strict=True):
+                spans = list(self._windows(index, [self.prefix(), *tokens]))
                 yield SpanGroup(request.task, tuple(spans))
 
-    def _windows(self, place: int, tokens: list[int]) -> Iterator[PromptSpan]:
+    def _windows(self, index: int, tokens: list[int]) -> Iterator[PromptSpan]:
         last = len(tokens) - 1
         size = self.window - 1
         if last == 0:
-            yield self._span(place, tokens, 1)
+            yield self._span(index, tokens, 1)
         for scored in range(0, last, size):
             end = min(scored + size, last)
             sent = tokens[max(0, end - size) : end + 1]
-            yield self._span(place, sent, len(sent) - (end - scored))
+            yield self._span(index, sent, len(sent) - (end - scored))
 
 
 def _context_key(numbered: tuple[int, LoglikelihoodRequest]) -> tuple[int, str]:

@@ -191,7 +191,7 @@ def check_addresses(owner: str, base_url: Any, example: str) -> tuple[str, ...]:
     listed = base_url if base_url and isinstance(base_url, list | tuple) else [base_url or ""]
     texts = [part.strip(" []'\"") for text in listed for part in _BETWEEN.split(str(text))]
     addresses = tuple(check_address(owner, text, example) for text in texts)
-    if twice := [one for place, one in enumerate(addresses) if one in addresses[:place]]:
+    if twice := [one for index, one in enumerate(addresses) if one in addresses[:index]]:
         raise UsageError(
             f"{owner}: base_url has {shown_address(twice[0])} twice. Name each server once; "
             "num_concurrent says how many requests each gets at a time."

@@ -73,7 +73,7 @@ class OpenBatch:
 
 @dataclass
 class _Line:
-    place: int
+    index: int
     job: GenerationJob
     tries: int = 0
 
@@ -104,7 +104,7 @@ class BatchStream:
         self._open: list[OpenBatch] = []
 
     def replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answered]]:
-        """``(place, answer)`` as batches are over."""
+        """``(index, answer)`` as batches end."""
         waiting = self._lines(list(requests))
         self._open = [batch for batch in self._noted() if not waiting.keys().isdisjoint(batch.keys)]
         pending = {key for batch in self._open for key in batch.keys}
@@ -131,14 +131,14 @@ class BatchStream:
         jobs = GenerationJobs(self._model, self._model.generates_from_tokens()).made(requests)
         lines = {}
         for job in jobs:
-            (place,) = job.places
+            (index,) = job.indices
             if job.grammar is not None and job.grammar.is_two_phase:
                 raise UsageError(
                     f"Task {job.task!r}: its answer is held behind free reasons, which takes two "
                     "requests, and a batch has one. Leave --batch_api or +enforced out."
                 )
-            key = self._key_of(requests[place])
-            lines[uuid.uuid4().hex if key is None else key.hex()] = _Line(place, job)
+            key = self._key_of(requests[index])
+            lines[uuid.uuid4().hex if key is None else key.hex()] = _Line(index, job)
         return lines
 
     def _collected(
@@ -165,7 +165,7 @@ class BatchStream:
             answer = self._answer(line, outcome, again)
             if answer is not None:
                 del waiting[key]
-                yield line.place, answer
+                yield line.index, answer
         for custom_id in batch.custom_ids:
             key = _key_in(custom_id)
             line = waiting.get(key)
@@ -174,7 +174,7 @@ class BatchStream:
                 answer = self._answer(line, lost, again)
                 if answer is not None:
                     del waiting[key]
-                    yield line.place, answer
+                    yield line.index, answer
         if self._model.meanwhile is not None:
             self._model.meanwhile.settle()
 

@@ -117,15 +117,15 @@ class PlainScorer:
         return self._largest_error > 0
 
     def _logits(self, ids: Any, first: int) -> Any:
-        """The logits of all rows from place ``first`` on."""
+        """The logits of all rows from position ``first`` on."""
         import torch
 
         self.tokens_run += ids.numel()
         if not self._takes_positions:
             logits = self.model(input_ids=ids, use_cache=False).logits
             return logits[:, first - ids.shape[1] :]  # after the tokens that an adapter adds
-        places = torch.arange(first, ids.shape[1], device=ids.device)
-        return self.model(input_ids=ids, use_cache=False, logits_to_keep=places).logits
+        positions = torch.arange(first, ids.shape[1], device=ids.device)
+        return self.model(input_ids=ids, use_cache=False, logits_to_keep=positions).logits
 
 
 class PairScorer:
@@ -217,7 +217,7 @@ def padded(rows: Sequence[Sequence[int]], device: Any, *, on_left: bool = False)
 
 
 def mask(rows: Sequence[Sequence[int]], device: Any, *, on_left: bool = False) -> Any:
-    """Which places of ``padded`` hold tokens of the rows."""
+    """Which positions of ``padded`` hold tokens of the rows."""
     return padded([[1] * len(row) for row in rows], device, on_left=on_left)
 
 

@@ -99,8 +99,8 @@ class BatchGenerator:
     def _grouped(self, jobs: Sequence[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
         alone = [job for job in jobs if self._goes_alone(job)]
         together = [job for job in jobs if not self._goes_alone(job)]
-        for places in self._prefix.groups([job.prompt for job in together]):
-            yield from self._answered([together[place] for place in places])
+        for indices in self._prefix.groups([job.prompt for job in together]):
+            yield from self._answered([together[index] for index in indices])
         for job in alone:
             yield from self._answered([job])
 
@@ -192,15 +192,15 @@ class _Choose(_OfRows):
     a grammar only one that the grammar allows."""
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:  # noqa: ARG002
-        for place, row in enumerate(self._rows):
+        for index, row in enumerate(self._rows):
             if row.finish is not None or not _is_chosen(row):
                 continue
-            token = self._chosen(row, scores[place])
+            token = self._chosen(row, scores[index])
             if token is None:
                 row.finish = "stop"
                 continue
-            scores[place] = float("-inf")
-            scores[place, token] = 0.0
+            scores[index] = float("-inf")
+            scores[index, token] = 0.0
         return scores
 
     def _chosen(self, row: GrowingRow, scores: Any) -> int | None:
@@ -290,14 +290,14 @@ class SharedPrefix:
         if not self._is_used:
             yield list(range(len(prompts)))
             return
-        for places, shared in _grouped(prompts):
+        for indices, shared in _grouped(prompts):
             self._is_missed |= shared > 0 and self._obstacle is not None
-            some = [prompts[place] for place in places]
+            some = [prompts[index] for index in indices]
             is_near = len(self._tokens) > shared - _WORTHWHILE
             if not (self._tokens and is_near and self._fits(some)):
                 self._tokens = some[0][:shared] if self._obstacle is None else []
                 self._cache = None
-            yield places
+            yield indices
 
     def inputs(self, prompts: Sequence[list[int]]) -> dict[str, Any]:
         """What ``generate`` is given for these prompts: padded on the left, behind what is shared."""
@@ -363,8 +363,8 @@ def _error_behind_a_gap(model: Any, prompt: list[int], begun: int = 0, cache: An
         torch.tensor([row], device=model.device)
         for row in (prompt, [0] * _GAP + rest, [1] * begun + [0] * _GAP + [1] * len(rest))
     )
-    places = (seen.cumsum(-1) - 1).clamp(min=0)[:, begun:]
-    at = {"position_ids": places} if takes(model, "position_ids") else {}
+    positions = (seen.cumsum(-1) - 1).clamp(min=0)[:, begun:]
+    at = {"position_ids": positions} if takes(model, "position_ids") else {}
     go_on = {"past_key_values": cache} if cache is not None else {"use_cache": False}
     fewer = _last_logits(model)
     with torch.inference_mode():
@@ -400,7 +400,7 @@ def _grouped(prompts: Sequence[list[int]]) -> Iterator[tuple[list[int], int]]:
     """
     order = sorted(range(len(prompts)), key=prompts.__getitem__)
     while order:
-        start, end, shared = _most_shared([prompts[place] for place in order])
+        start, end, shared = _most_shared([prompts[index] for index in order])
         if shared < _WORTHWHILE:
             yield order, 0
             return

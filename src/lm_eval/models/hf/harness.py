@@ -304,21 +304,21 @@ class HFMethods(TokenizedLM, TemplateLM, ABC):
         **kwargs: Any,
     ) -> list[tuple[float, bool]]:
         """``(sum of log-probs, whether all are the likeliest)`` for each pair of token lists."""
-        spans = [self._pair_span(place, *pair[1:]) for place, pair in enumerate(requests)]
+        spans = [self._pair_span(index, *pair[1:]) for index, pair in enumerate(requests)]
         by_calls = overridden(self, _OF_PASSES) or self.softmax_dtype or self.engine is None
         scored = self._scored_by_calls(spans) if by_calls else self.engine.score(spans)  # type: ignore[union-attr]
         answers: list[Any] = [None] * len(spans)
         for span in scored:
-            answers[span.place] = Score(span.logprob, span.is_greedy, tokens=len(span.targets))
+            answers[span.index] = Score(span.logprob, span.is_greedy, tokens=len(span.targets))
         return answers
 
-    def _pair_span(self, place: int, context: list[int], continuation: list[int]) -> Span:
+    def _pair_span(self, index: int, context: list[int], continuation: list[int]) -> Span:
         if len(continuation) > self.max_length:
             raise ModelError(
                 f"A continuation of {len(continuation)} tokens does not fit the window of "
                 f"{self.max_length}. Raise max_length in --model_args."
             )
-        return self._span(place, list(context), list(continuation))
+        return self._span(index, list(context), list(continuation))
 
     def _scored_by_calls(self, spans: Sequence[Span]) -> Iterator[Span]:
         """The spans with scores from ``_model_call``, texts that end alike in one row."""
@@ -372,16 +372,16 @@ class HFMethods(TokenizedLM, TemplateLM, ABC):
         import torch
 
         alike: dict[str, list[tuple[int, GenerateRequest]]] = {}
-        for place, request in enumerate(requests):
+        for index, request in enumerate(requests):
             key = json.dumps(request.args[1], sort_keys=True, default=repr)
-            alike.setdefault(key, []).append((place, request))
+            alike.setdefault(key, []).append((index, request))
         replies: list[Any] = [None] * len(requests)
         torch.manual_seed(self.seed)  # a run repeats
         for group in alike.values():
             passes = self._passes().passes(group, self._prompt_length, self._generate_some)
             for some, texts in passes:
-                for (place, _), text in zip(some, texts, strict=True):
-                    replies[place] = text
+                for (index, _), text in zip(some, texts, strict=True):
+                    replies[index] = text
         return replies
 
     def _prompt_length(self, numbered: tuple[int, GenerateRequest]) -> int:

@@ -348,9 +348,9 @@ def _tensors(model: Any) -> dict[str, Any]:
     tensors: dict[str, Any] = {}
     known: set[tuple[int, Any]] = set()
     for name, tensor in model.state_dict().items():
-        place = (tensor.data_ptr(), tensor.shape)
-        if place not in known or not tensor.numel():
-            known.add(place)
+        storage = (tensor.data_ptr(), tensor.shape)
+        if storage not in known or not tensor.numel():
+            known.add(storage)
             tensors[name] = tensor.contiguous()
     return tensors
 

@@ -427,7 +427,7 @@ class _Trial:
 
 
 def _unscored(span: Span) -> Span:
-    return Span(span.place, span.inputs, span.targets)
+    return Span(span.index, span.inputs, span.targets)
 
 
 class _TreeError(Exception):

@@ -400,5 +400,5 @@ def _byte_alphabet() -> dict[str, int]:
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = [byte for byte in range(256) if byte not in set(printable)]
     alphabet = {chr(byte): byte for byte in printable}
-    alphabet.update({chr(0x100 + place): byte for place, byte in enumerate(others)})
+    alphabet.update({chr(0x100 + index): byte for index, byte in enumerate(others)})
     return alphabet

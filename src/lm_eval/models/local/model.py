@@ -40,7 +40,7 @@ _LONGEST_ANSWER = 256
 class Job:
     """One prompt to continue. ``sample`` picks a token from logits; None means the likeliest."""
 
-    place: int
+    index: int
     prompt: list[int]
     until: tuple[str, ...]
     max_gen_toks: int
@@ -107,7 +107,7 @@ class LocalLM(ExtensibleLM):
 
     @abstractmethod
     def _job(
-        self, place: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
+        self, index: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
     ) -> Job:
         """What continues the prompt of one request."""
 
@@ -174,22 +174,22 @@ class LocalLM(ExtensibleLM):
         self, requests: Iterable[LoglikelihoodRequest]
     ) -> Iterator[tuple[int, Answer]]:
         for span in self._score(self._spans(requests)):
-            yield span.place, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
+            yield span.index, Score(span.logprob, span.is_greedy, tokens=len(span.targets))
 
     def _spans(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[Span]:
         for some in batched(enumerate(requests), _ENCODED_TOGETHER):
             pairs = [(self.render(request.context), request.continuation) for _, request in some]
-            for (place, request), encoded in zip(some, self._encode_pairs(pairs), strict=True):
+            for (index, request), encoded in zip(some, self._encode_pairs(pairs), strict=True):
                 self._check_continuation(request, len(encoded[1]))
-                yield self._span(place, *encoded)
+                yield self._span(index, *encoded)
 
-    def _span(self, place: int, context: list[int], continuation: list[int]) -> Span:
+    def _span(self, index: int, context: list[int], continuation: list[int]) -> Span:
         """What scores a continuation; a context too long for the window loses its beginning."""
         self.empty_continuations += not continuation
         if self.reads_apart:
             self.truncated += len(context) > self.window
-            return Span(place, (context[-self.window :] + continuation)[:-1], continuation)
-        span, is_cut = continuation_span(place, context, continuation, window=self.window)
+            return Span(index, (context[-self.window :] + continuation)[:-1], continuation)
+        span, is_cut = continuation_span(index, context, continuation, window=self.window)
         self.truncated += is_cut
         return span
 
@@ -203,37 +203,37 @@ class LocalLM(ExtensibleLM):
             )
 
     def _stream_texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answer]]:
-        """``(place, sum of its spans)`` as sums are complete."""
+        """``(index, sum of its spans)`` as sums are complete."""
         sums: dict[int, float] = {}
         left: dict[int, int] = {}
 
         def spans() -> Iterator[Span]:
-            for place, parts in self._windows(requests):
-                sums[place], left[place] = 0.0, len(parts)
+            for index, parts in self._windows(requests):
+                sums[index], left[index] = 0.0, len(parts)
                 yield from parts
 
         for span in self._score(spans()):
-            sums[span.place] += span.logprob
-            left[span.place] -= 1
-            if not left[span.place]:
-                yield span.place, sums.pop(span.place)
+            sums[span.index] += span.logprob
+            left[span.index] -= 1
+            if not left[span.index]:
+                yield span.index, sums.pop(span.index)
 
     def _windows(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, list[Span]]]:
-        """Each text's place and its spans, as many as it needs windows."""
+        """The index of each text, and one span for each window it needs."""
         for some in batched(enumerate(requests), _ENCODED_TOGETHER):
             texts = self._tokenize([request.text for _, request in some])
-            for (place, _), text in zip(some, texts, strict=True):
-                spans = rolling_spans(place, self.prefix_token_id, text, window=self.window)
-                yield place, list(spans)
+            for (index, _), text in zip(some, texts, strict=True):
+                spans = rolling_spans(index, self.prefix_token_id, text, window=self.window)
+                yield index, list(spans)
 
     def _stream_replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
         for job, reply in self._generate(self._jobs(requests)):
-            yield job.place, reply
+            yield job.index, reply
 
     def _jobs(self, requests: Iterable[GenerateRequest]) -> Iterator[Job]:
         for some in batched(enumerate(requests), _ENCODED_TOGETHER):
             texts = [self.render(request.context) for _, request in some]
-            for (place, request), text, prompt in zip(
+            for (index, request), text, prompt in zip(
                 some, texts, self._encode(texts), strict=True
             ):
                 options = GenerationOptions.from_kwargs(
@@ -251,13 +251,13 @@ class LocalLM(ExtensibleLM):
                 self.truncated += len(prompt) > room
                 kept = prompt[-room:] or [self.prefix_token_id]
                 if grammar is None:
-                    yield self._job(place, request, options, kept)
+                    yield self._job(index, request, options, kept)
                 else:
-                    yield self._enforced_job(place, request, options, kept, text)
+                    yield self._enforced_job(index, request, options, kept, text)
 
     def _enforced_job(
         self,
-        place: int,
+        index: int,
         request: GenerateRequest,
         options: GenerationOptions,
         prompt: list[int],
@@ -268,18 +268,18 @@ class LocalLM(ExtensibleLM):
         assert grammar is not None
         answering = replace(options, until=options.until if grammar.is_open else ())
         if grammar.opening is None:
-            return self._hold(self._job(place, request, answering, prompt), grammar)
+            return self._hold(self._job(index, request, answering, prompt), grammar)
 
         def answer(reply: Reply) -> Job:
             aloud = grammar.before_answer(self._aloud(reply))
             (whole,) = self._encode([text + aloud])
             limited = replace(answering, max_gen_toks=answer_room(grammar))
             room = self.window - limited.max_gen_toks
-            job = self._hold(self._job(place, request, limited, whole[-room:]), grammar)
+            job = self._hold(self._job(index, request, limited, whole[-room:]), grammar)
             return replace(job, said=grammar.before_answer(reply), reasoning=reply.reasoning)
 
         free = replace(options, until=(*options.until, grammar.opening))
-        return replace(self._job(place, request, free, prompt), then=answer)
+        return replace(self._job(index, request, free, prompt), then=answer)
 
 
 def answer_room(grammar: Grammar) -> int:
@@ -288,17 +288,17 @@ def answer_room(grammar: Grammar) -> int:
 
 
 def continuation_span(
-    place: int, context: list[int], continuation: list[int], *, window: int
+    index: int, context: list[int], continuation: list[int], *, window: int
 ) -> tuple[Span, bool]:
     """The span that scores a continuation, and whether its beginning was cut to fit the window.
 
     The last token is only predicted, never read, so ``window + 1`` tokens fit.
     """
     tokens = (context + continuation)[:-1]
-    return Span(place, tokens[-window:], continuation), len(tokens) > window
+    return Span(index, tokens[-window:], continuation), len(tokens) > window
 
 
-def rolling_spans(place: int, prefix: int, text: list[int], *, window: int) -> Iterator[Span]:
+def rolling_spans(index: int, prefix: int, text: list[int], *, window: int) -> Iterator[Span]:
     """Spans that score each token of a text once.
 
     The first begins with the prefix token. Each later one gives as much context as fits and scores
@@ -307,11 +307,11 @@ def rolling_spans(place: int, prefix: int, text: list[int], *, window: int) -> I
     tokens = [prefix, *text]
     last = len(tokens) - 1
     if last == 0:
-        yield Span(place, [], [])
+        yield Span(index, [], [])
     for scored in range(0, last, window):
         end = min(scored + window, last)
         yield Span(
-            place,
+            index,
             inputs=tokens[max(0, end - window) : end],
             targets=tokens[scored + 1 : end + 1],
         )

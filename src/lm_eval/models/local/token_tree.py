@@ -24,9 +24,9 @@ _NO_LIMIT = 2**62
 
 @dataclass(eq=False, slots=True)
 class Span:
-    """Score ``targets``, the tokens that follow the last ``len(targets)`` places of ``inputs``."""
+    """Score ``targets``, the tokens that follow the last ``len(targets)`` positions of ``inputs``."""
 
-    place: int
+    index: int
     inputs: Sequence[int]
     targets: Sequence[int]
     logprob: float = 0.0
@@ -38,7 +38,7 @@ class Span:
 
     @property
     def first_read(self) -> int:
-        """The first place whose logits are needed."""
+        """The first position whose logits are needed."""
         return len(self.inputs) - len(self.targets)
 
     def add(self, logprob: float, is_top: bool) -> bool:
@@ -340,8 +340,8 @@ class _Queue:
         reads: list[list[tuple[Span, int]]] = [[] for _ in node.tokens]
         for span in node.readers:
             first = span.first_read
-            for place in range(max(first, node.start), min(len(span.inputs), node.end)):
-                reads[place - node.start].append((span, span.targets[place - first]))
+            for position in range(max(first, node.start), min(len(span.inputs), node.end)):
+                reads[position - node.start].append((span, span.targets[position - first]))
         self._reads.extend(reads)
 
     def take(self) -> Chunk:
@@ -387,11 +387,11 @@ class _Queue:
         return most
 
     def _in_order(self, cut: int) -> int:
-        """The last place up to ``cut`` whose beginning is the first tokens of kept and new ones."""
+        """The last index up to ``cut`` whose beginning is the first tokens of kept and new ones."""
         kept, moved = self._path_to(cut)
         if moved and kept < self._past:
             return moved[0]
-        return next((index for place, index in enumerate(moved) if index != place), cut)
+        return next((index for order, index in enumerate(moved) if index != order), cut)
 
     def _path_to(self, cut: int) -> tuple[int, list[int]]:
         """The beginning of the token at ``cut``: how many kept tokens, and which new ones."""

@@ -176,8 +176,8 @@ class Replica:
             assert self._model is not None
             render = self._model.render if self._model.capabilities.chat_template else None
             answers = iter(self._model.stream(stream))
-            for place, answer in answers:
-                if not stream.take(place, answer, render):
+            for index, answer in answers:
+                if not stream.take(index, answer, render):
                     close = getattr(answers, "close", None)
                     if close is not None:
                         close()
@@ -223,12 +223,12 @@ class _Stream:
             self._count += 1
             return numbered[1]
 
-    def take(self, place: int, answer: Answered, render: Callable[[Context], str] | None) -> bool:
+    def take(self, index: int, answer: Answered, render: Callable[[Context], str] | None) -> bool:
         """Note an answer; False where nobody wants it."""
-        numbered = self._read.pop(place, None)
+        numbered = self._read.pop(index, None)
         if numbered is None:
             raise ModelError(
-                f"The model answered request {place} of its stream, which it was not asked or had "
+                f"The model answered request {index} of its stream, which it was not asked or had "
                 "answered. A backend answers each request once."
             )
         number, request = numbered

@@ -293,7 +293,7 @@ class Dispatch:
         self._returned: deque[_Returned] = deque()
 
     def answers(self) -> Iterator[tuple[int, Answered]]:
-        """``(place in requests, answer)`` as answers arrive."""
+        """``(index in requests, answer)`` as answers arrive."""
         try:
             while self._hand_out():
                 for handle, event in self._pool.events():

@@ -174,7 +174,7 @@ class VllmEngine:
                 alike.append(span)
             elif self.lora is not None and self._reads_letters:
                 # vLLM takes an adapter for the next token only, not for log-probs of a prompt
-                yield from (self._letters([span], place) for place in range(len(span.targets)))
+                yield from (self._letters([span], index) for index in range(len(span.targets)))
             else:
                 yield self._text(span)
         if alike:
@@ -205,8 +205,8 @@ class VllmEngine:
 
     @staticmethod
     def _read_prompt(span: Span, logprobs: Any) -> Span:
-        for place, token in enumerate(span.targets, span.first_read + 1):
-            known = logprobs[place][token]
+        for position, token in enumerate(span.targets, span.first_read + 1):
+            known = logprobs[position][token]
             span.add(_finite(known.logprob), known.rank == 1)
         return span
 
@@ -214,9 +214,9 @@ class VllmEngine:
         """Refuse weights that were left out: vLLM fills some with zeros and says nothing."""
         span = Span(0, tokens[:-1], tokens[1:])
         rows = [
-            [known.logprob for known in output.prompt_logprobs[place].values()]
+            [known.logprob for known in output.prompt_logprobs[index].values()]
             for _, output in self.run([self._text(span)])
-            for place in range(1, len(tokens))
+            for index in range(1, len(tokens))
         ]
         values = [row[0] for row in rows]
         if len(values) > 2 and max(values) - min(values) < 1e-6:

@@ -346,12 +346,12 @@ class VLLM(TokenizedLM):
         check_options(request, options)
 
     def _job(
-        self, place: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
+        self, index: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
     ) -> VllmJob:
         # Stop strings do not count inside reasoning: there the whole text is cut afterwards.
         stops = options.until if self.think_end_token is None else ()
         return VllmJob(
-            place,
+            index,
             prompt,
             options.until,
             options.max_gen_toks,

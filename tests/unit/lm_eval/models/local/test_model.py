@@ -14,7 +14,7 @@ def test_rolling_spans_score_each_token_once_in_full_windows(length: int, window
     spans = list(rolling_spans(3, 0, text, window=window))
     assert [token for span in spans for token in span.targets] == text
     for span in spans:
-        assert span.place == 3
+        assert span.index == 3
         assert len(span.inputs) <= window
         assert len(span.targets) <= len(span.inputs) or not text
     assert all(len(span.inputs) == window for span in spans[:-1])

@@ -60,13 +60,13 @@ def test_each_beginning_is_evaluated_once_after_its_own_beginning(
     tree = TokenTree(spans)
     kept: list[tuple[int, ...]] = []
     evaluated: list[tuple[int, ...]] = []
-    reads: dict[int, dict[tuple[int, ...], int]] = {span.place: {} for span in spans}
+    reads: dict[int, dict[tuple[int, ...], int]] = {span.index: {} for span in spans}
     for chunk in chunks(tree, limits):
         assert len(kept) == chunk.past
         new = _evaluated(chunk, kept)
         for index, wanted in chunk.reads:
             for span, target in wanted:
-                reads[span.place][new[index]] = target
+                reads[span.index][new[index]] = target
         evaluated += new
         kept = [*kept[: chunk.kept], *(new[index] for index in chunk.moved)]
     beginnings = {tuple(text[:end]) for text in texts for end in range(1, len(text) + 1)}
@@ -76,7 +76,7 @@ def test_each_beginning_is_evaluated_once_after_its_own_beginning(
     for span, text in zip(spans, texts, strict=True):
         first = len(text) - len(span.targets)
         wanted = {tuple(text[: first + i + 1]): target for i, target in enumerate(span.targets)}
-        assert reads[span.place] == wanted
+        assert reads[span.index] == wanted
 
 
 @given(TEXTS, LIMITS)
@@ -97,13 +97,13 @@ def test_inputs_stay_what_they_were(texts: list[list[int]]) -> None:
     assert [list(span.inputs) for span in spans] == texts
     assert [len(span.inputs) for span in spans] == [len(text) for text in texts]
     assert [list(span.inputs[1:]) for span in spans] == [text[1:] for text in texts]
-    assert sorted(span.place for span in tree.spans()) == list(range(len(texts)))
+    assert sorted(span.index for span in tree.spans()) == list(range(len(texts)))
     assert tree.longest == max(map(len, texts))
 
 
 def test_the_longest_text_comes_first_and_the_rest_in_order() -> None:
     texts = [[1, 5], [2, 6], [3, 7, 7], [4, 8]]
-    order = [span.place for span in TokenTree(_spans(texts)).spans()]
+    order = [span.index for span in TokenTree(_spans(texts)).spans()]
     assert order == [2, 0, 1, 3]
 
 

@@ -28,7 +28,7 @@ def engine(*, reads_letters: bool = True, lora: Any = None) -> VllmEngine:
 def asks(spans: list[Span], **options: Any) -> list[tuple[list[int], list[int], Any]]:
     """For each prompt its tokens, the places of its spans, and the letters that are asked for."""
     return [
-        (ask.prompt, [span.place for span in ask.spans], ask.params.given.get("logprob_token_ids"))
+        (ask.prompt, [span.index for span in ask.spans], ask.params.given.get("logprob_token_ids"))
         for ask in engine(**options)._asks(spans, [])
     ]
 
@@ -66,4 +66,4 @@ def test_many_letters_are_several_prompts() -> None:
 def test_nothing_to_score_is_set_aside() -> None:
     empty: list[Span] = []
     assert list(engine()._asks([Span(0, [1], [])], empty)) == []
-    assert [span.place for span in empty] == [0]
+    assert [span.index for span in empty] == [0]
