@@ -217,6 +217,11 @@ def test_a_drop_within_luck_and_a_gain_pass(runs: Workplace) -> None:
 def test_the_level_is_the_one_that_is_stated(runs: Workplace) -> None:
     assert gate(runs, "old.json", "worse.json", "--fail_if_worse", "0.001").code == 0
     done = gate(runs, "old.json", "worse.json", "--fail_if_worse", "0.01")
+    usual = gate(runs, "old.json", "worse.json", "--fail_if_worse")
+    detects = [_detected(each.out, level) for each, level in ((usual, "5 %"), (done, "1 %"))]
+    assert detects[1] == pytest.approx(
+        1.22 * detects[0], abs=0.01
+    )  # 3.42 against 2.80 standard errors
     assert done.code == 3
     assert "level 0.01" in done.out
 
@@ -358,3 +363,13 @@ def test_the_workflow_of_the_page(tmp_path: Path) -> None:
     assert executed(tmp_path, 1) == {"Scores": 3, "Not worse than the baseline": 3}
     assert "1 of 1 condition not met" in (tmp_path / "summary0").read_text("utf-8")
     assert ElementTree.parse(tmp_path / "worse.xml").getroot().get("failures") == "1"
+
+
+def _detected(screen: str, level: str) -> float:
+    """The change that the items could have shown, which the screen gives for this level."""
+    text = " ".join(screen.split())
+    found = re.search(
+        rf"a true change of ([\d.]+) is found in 4 of 5 cases at the {level} level", text
+    )
+    assert found is not None, text
+    return float(found[1])

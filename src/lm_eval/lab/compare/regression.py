@@ -17,6 +17,7 @@ from lm_eval.lab.stored.select import Choice, chosen, groups_in
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import DEFAULT_SEED, Estimate
 from lm_eval.stats.paired import Paired, paired_many
+from lm_eval.stats.power import factor
 from lm_eval.text.columns import Cells, Column, FittingTable, markdown
 from lm_eval.text.encode import AsDict
 from lm_eval.text.numbers import counted, interval, number, p_value, percent, signed
@@ -46,7 +47,7 @@ class ResultChange(AsDict):
     test: str
     num_items: int
     detects: float | None
-    """A true difference that 4 of 5 such pairs of runs would find, were it the only result."""
+    """A true difference that 4 of 5 such pairs of runs would find at this level, as the only result."""
     higher_is_better: bool
     share_read: tuple[float, float] | None
     """Of the replies before and after, those with an answer; None where nothing is read."""
@@ -224,7 +225,7 @@ def _change(
         level=level,
         test=result.test,
         num_items=result.n,
-        detects=result.smallest_detectable,
+        detects=_detects(result, level),
         higher_is_better=one.higher_is_better,
         share_read=_shares(one, other),
         left_out=tested.left_out,
@@ -271,6 +272,11 @@ def _line(change: ResultChange) -> Cells:
     )
 
 
+def _detects(result: Paired, level: float) -> float | None:
+    smallest = result.smallest_detectable  # at the usual level
+    return None if smallest is None else smallest * factor(level) / factor()
+
+
 def verdict_line(report: RegressionReport) -> str:
     """``Worse: 1 of 3 results (paired exact McNemar, two-sided, Holm-adjusted, level 0.05).``"""
     count = len(report.changes)
@@ -291,7 +297,7 @@ def power_line(report: RegressionReport) -> str:
     most, change = max(known, key=lambda pair: pair[0])
     return (
         f"With {counted(change.num_items, 'item')}, a true change of {number(most, 2)} is found in 4 of "
-        "5 cases at the 5 % level; a smaller one may pass."
+        f"5 cases at the {100 * report.level:g} % level; a smaller one may pass."
     )
 
 
