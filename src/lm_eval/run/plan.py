@@ -79,7 +79,7 @@ class Run:
     """What is asked of which model."""
 
     model: str | LM | None = None
-    """A backend's name or a model that is made already; None: the embedded model."""
+    """A backend's name or a model object; None: the embedded model."""
     model_args: Mapping[str, Any] = field(default_factory=dict)
     batch_size: int | str | None = None
     max_batch_size: int | None = None
@@ -95,7 +95,7 @@ class Run:
     parity: bool = False
     """Whether the tasks were loaded with the differences from EleutherAI's harness undone."""
     prices: Prices | None = None
-    """What the model charges, where that is known."""
+    """What the model charges, if that is known."""
     batch_api: float | None = None
     """Hand requests in as batches of the provider, and look at them this often, in seconds."""
 
@@ -179,7 +179,7 @@ class Prepared:
 
     task: ConfigurableTask
     docs: list[DocRequests]
-    """The docs with their requests; of a large task the first alone. ``asked`` has them all."""
+    """The docs with their requests; only the first of a large task. ``asked`` has them all."""
     num_fewshot: int
     doc_ids: Sequence[int]
     prompt: PromptOptions
@@ -191,7 +191,7 @@ class Prepared:
     skipped: SkippedDocs = field(default_factory=SkippedDocs)
     """Those of ``doc_ids`` that cannot be asked."""
     keys: DocKeys | None = None
-    """The keys of the requests in the store of answers, where the model was at hand."""
+    """The keys of the requests in the store of answers, if the model was at hand."""
 
     @property
     def num_docs(self) -> int:
@@ -212,22 +212,22 @@ class Prepared:
         return iter(self.docs) if self._is_held else self._built()
 
     def asked_at(self, wanted: bytes | bytearray) -> Iterator[tuple[int, DocRequests]]:
-        """The docs whose flag is not 0, with their places; no other doc of a large task is built."""
+        """The docs whose flag is not 0, with their positions; no other doc of a large task is built."""
         if (
             self._is_held
             or self.prompt.permute is not None
             or self.task.overrides("fewshot_context")
         ):
-            return ((place, doc) for place, doc in enumerate(self.asked()) if wanted[place])
+            return ((at, doc) for at, doc in enumerate(self.asked()) if wanted[at])
         asked = (doc_id for doc_id in self.doc_ids if doc_id not in self.skipped)
         left_out = {doc_id for doc_id, flag in zip(asked, wanted, strict=True) if not flag}
-        places = (place for place, flag in enumerate(wanted) if flag)
+        positions = (at for at, flag in enumerate(wanted) if flag)
         self.task.set_fewshot_seed(self.seed)
         docs = build_requests(self.task, self.doc_ids, self.prompt, self.skipped, left_out)
-        return zip(places, docs, strict=True)
+        return zip(positions, docs, strict=True)
 
     def without_prefill(self) -> Prepared:
-        """The same docs as a model is asked that cannot continue a started assistant turn.
+        """The same docs for a model that cannot continue a started assistant turn.
 
         That only leaves ``gen_prefix`` out, so nothing is checked again, and docs without one stay.
         """
@@ -266,13 +266,13 @@ class Outcome:
     info: RunInfo
     task_hashes: Mapping[str, str] = field(default_factory=dict)
     path: Path | None = None
-    """The results file, where one was written."""
+    """The results file, if one was written."""
     items: RunItems | None = None
-    """The scores item by item, where files were written or a task has several formats."""
+    """The scores item by item, if files were written or a task has several formats."""
     reused: int = 0
     """Answers that were kept from earlier runs, or from an earlier part of this one."""
     asked: int = 0
-    """Answers that the model gave now and that are kept; 0 where nothing is kept."""
+    """Answers that the model gave now and that are kept; 0 if nothing is kept."""
 
     def as_dict(self) -> dict[str, Any]:
         """Everything a results file holds."""
@@ -282,7 +282,7 @@ class Outcome:
 
 
 def seed_all(seeds: Mapping[str, int | None]) -> None:
-    """Seed Python's random numbers, and those of numpy and torch where the process has loaded them.
+    """Seed Python's random numbers, and those of numpy and torch if the process has loaded them.
 
     A seed that either cannot take is an error, whether it is loaded or not.
     """
@@ -301,22 +301,22 @@ def seed_all(seeds: Mapping[str, int | None]) -> None:
 
 
 def shares_of(prepared: Sequence[Prepared], model: LM) -> list[Share]:
-    """The requests of tasks by kind; how large they are, each task's first doc tells."""
+    """The requests of tasks by kind; their size is that of the requests of each task's first doc."""
     shares = []
-    for one in prepared:
-        first = next(one.asked(), None)
-        for kind, number in one.counts.items():
-            own = [each for each in (first.requests if first else ()) if each.kind == kind]
-            sizes = [_tokens(request) for request in own] or [1.0]
+    for task in prepared:
+        first = next(task.asked(), None)
+        for kind, count in task.counts.items():
+            requests = [r for r in (first.requests if first else ()) if r.kind == kind]
+            sizes = [_tokens(request) for request in requests] or [1.0]
             size, reading, is_written = sum(sizes) / len(sizes), 0.0, kind == GenerateRequest.kind
-            if own and isinstance(own[0], GenerateRequest):
-                reading, size = size * READING, float(model.max_reply(own[0]))
-            shares.append(Share(one.task.name, kind, number, size, is_written, reading))
+            if requests and isinstance(requests[0], GenerateRequest):
+                reading, size = size * READING, float(model.max_reply(requests[0]))
+            shares.append(Share(task.task.name, kind, count, size, is_written, reading))
     return shares
 
 
 READING = 0.1
-"""What reading a token of a prompt costs, where writing one costs 1; of a local model, about that."""
+"""What reading a token of a prompt costs if writing one costs 1; about right for a local model."""
 
 
 def _tokens(request: Request) -> float:

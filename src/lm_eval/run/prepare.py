@@ -3,8 +3,8 @@
 In: tasks and ``RunOptions``. Out: a ``Prepared`` for each task, from which its requests are read. The
 requests of small tasks are built once and held; those of large ones are checked, dropped and built
 again while they are asked, so that memory does not grow with the number of docs. ``adapt`` then fits
-requests to the model at hand, and refuses a task that it cannot answer. Where the model costs nothing to
-make, ``fitted`` says before how it is asked, so that requests need not be built again.
+requests to the model at hand, and refuses a task that it cannot answer. If the model costs nothing to
+make, ``fitted`` tells beforehand how it is asked, so that requests need not be built again.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def prepare_all(
 ) -> list[Prepared]:
     """The requests of every task. Needs no model: what is wrong with a task is found here.
 
-    ``keys`` makes the requests' keys in the store of answers, where the model is known.
+    ``keys`` makes the requests' keys in the store of answers, if the model is known.
     """
     check_samples(tasks, options)
     check_unsafe(tasks, options)
@@ -66,11 +66,11 @@ def prepare_all(
         for task in tasks:
             if not options.predict_only:
                 load_metrics(task)
-            held = sum(len(one.docs) for one in prepared)
+            held = sum(len(done.docs) for done in prepared)
             prepared.append(prepare(task, options, held_docs=HELD_DOCS - held, keys=keys))
     except HelperError as error:
         raise _with_affected_tasks(error, tasks) from error.__cause__
-    if options.prompt.gen_kwargs and not any("generate_until" in one.counts for one in prepared):
+    if options.prompt.gen_kwargs and not any("generate_until" in task.counts for task in prepared):
         warnings.warn(
             "No task of this run generates text, so --gen_kwargs has no effect.",
             LmEvalWarning,
@@ -149,13 +149,13 @@ def askable(task: ConfigurableTask, options: RunOptions) -> list[int]:
 
 
 def doc_ids(task: ConfigurableTask, options: RunOptions) -> Sequence[int]:
-    """Which docs of a task are asked, by their place in the data."""
+    """Which docs of a task are asked, by their position in the data."""
     named = _samples_of(task, options.samples or {})
     return choose_docs(task, limit=options.limit, samples=named)
 
 
 def metric_names(task: ConfigurableTask) -> list[str] | None:
-    """The metrics of a task, checked; None where its own code names them as it scores."""
+    """The metrics of a task, checked; None if its own code names them as it scores."""
     if task.format is not None:
         return [metric.name for metric in task_metrics(task)]
     scorer = _harness_scorer(task)
@@ -163,7 +163,7 @@ def metric_names(task: ConfigurableTask) -> list[str] | None:
 
 
 def _harness_scorer(task: ConfigurableTask) -> HarnessScorer:
-    """What scores a task without a format; a run of formats alone never loads it."""
+    """The scorer of a task without a format; a run of formats alone never loads it."""
     from lm_eval.harness.scorer import HarnessScorer
 
     return HarnessScorer(task)
@@ -190,7 +190,7 @@ def load_metrics(task: ConfigurableTask) -> None:
 
 
 def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
-    """Refuse ``samples`` that name a task that is not run; say which tasks they leave whole."""
+    """Refuse ``samples`` that name a task that is not run; warn of tasks that they do not name."""
     if options.samples is None:
         return
     if not options.samples:
@@ -209,10 +209,10 @@ def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> Non
                 f"--samples names task {name!r}, which is not among the tasks of this run."
                 f"{did_you_mean(name, names)} Tasks: {listing(names)}."
             )
-    whole = [task.name for task in tasks if _samples_of(task, options.samples) is None]
-    if whole:
+    unnamed = [task.name for task in tasks if _samples_of(task, options.samples) is None]
+    if unnamed:
         warnings.warn(
-            f"--samples does not name {listing(whole)}, so all docs there are asked. Add their docs "
+            f"--samples does not name {listing(unnamed)}, so all docs there are asked. Add their docs "
             "to --samples to ask fewer.",
             LmEvalWarning,
             stacklevel=3,
@@ -233,7 +233,7 @@ def check_unsafe(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None
 def _samples_of(
     task: ConfigurableTask, samples: Mapping[str, Sequence[int]]
 ) -> Sequence[int] | None:
-    """The docs of a task that ``samples`` names; None where it does not name the task."""
+    """The docs of a task that ``samples`` names; None if it does not name the task."""
     return samples.get(task.name, samples.get(task.task_name))
 
 
@@ -246,17 +246,17 @@ def _with_affected_tasks(error: HelperError, tasks: Sequence[ConfigurableTask]) 
     ]
     if not affected:
         return error
-    whole = copy.copy(error)
-    whole.args = (
+    extended = copy.copy(error)
+    extended.args = (
         f"{error} Tasks of this run that need it: {listing(affected)}. Leave them out of --tasks to "
         "run the others.",
     )
-    return whole
+    return extended
 
 
 GENERATED = "generate_until"
 _NEAREST = {True: ("generate", "cot"), False: ("mcqa", "cloze")}
-"""Formats to try first: those that generate text, and those that score what is given."""
+"""Formats to try first: those that generate text (True), and those that score given answers."""
 
 
 def check_capable(task: ConfigurableTask, model: LM, options: RunOptions) -> None:
@@ -337,7 +337,7 @@ def _fits(task: ConfigurableTask, name: str) -> bool:
 
 
 def fitted(options: RunOptions, model: LM) -> RunOptions:
-    """The options as this model can take them: chats where it takes nothing else, no started answers."""
+    """The options as this model can take them: chats if it takes nothing else, no started answers."""
     able, prompt = model.capabilities, options.prompt
     if able.chat_only and not prompt.as_chat:
         prompt = replace(prompt, as_chat=True)
@@ -367,12 +367,13 @@ def adapt(
             stacklevel=2,
         )
     adapted = fitted(options, model)
-    for one in prepared:
-        check_capable(one.task, model, adapted)
-        check_holds(one, model)
-    if any(bool(one.prompt.as_chat) != bool(adapted.prompt.as_chat) for one in prepared):
-        return prepare_all([one.task for one in prepared], adapted), adapted
+    for asked in prepared:
+        check_capable(asked.task, model, adapted)
+        check_holds(asked, model)
+    if any(bool(asked.prompt.as_chat) != bool(adapted.prompt.as_chat) for asked in prepared):
+        return prepare_all([asked.task for asked in prepared], adapted), adapted
     can_prefill = adapted.prompt.can_prefill
     return [
-        one if one.prompt.can_prefill == can_prefill else one.without_prefill() for one in prepared
+        asked if asked.prompt.can_prefill == can_prefill else asked.without_prefill()
+        for asked in prepared
     ], adapted

@@ -1,7 +1,7 @@
-"""Answers → scores, samples and results: each doc as it is complete, then the run as a whole.
+"""Answers → scores, samples and results: each doc as soon as it is complete, then the whole run.
 
-In: the docs of a task with their answers, in any order. Out: the task's results. Of a doc that is scored
-only its values stay, unless a filter of the task's own wants to see all replies at once. The rules for
+In: the docs of a task with their answers, in any order. Out: the task's results. Only the values of a
+scored doc are held, unless the task has a filter that must see all replies at once. The rules for
 tasks without a format, and for several orders of the choices, are imported by their scorers.
 """
 
@@ -44,7 +44,7 @@ AT_ONCE = 16
 
 
 def shown_by(model: LM) -> Show:
-    """How a context looks to the model: text, or messages where the server renders them."""
+    """How a context looks to the model: text, or messages if the server renders them."""
 
     def show(context: Context) -> Any:
         if isinstance(context, Chat) and not model.capabilities.chat_template:
@@ -199,9 +199,9 @@ class HarnessTaskScorer(TaskScorer):
         ]
 
     def _score(self) -> None:
-        waiting = sorted(self._waiting, key=lambda one: one[0])
+        waiting = sorted(self._waiting, key=lambda row: row[0])
         self._waiting = []
-        docs, answers = [doc for _, doc, _ in waiting], [given for *_, given in waiting]
+        docs, answers = [doc for _, doc, _ in waiting], [replies for *_, replies in waiting]
         for scores, filtered in zip(self._scores, self._scorer.score(docs, answers), strict=True):
             for (place, _, _), doc in zip(waiting, filtered, strict=True):
                 scores.add(place, doc)
@@ -210,13 +210,13 @@ class HarnessTaskScorer(TaskScorer):
                     self._on_sample(self.task.name, sample)
 
 
-# The run as a whole
+# The whole run
 
 
 def run_items(tasks: Sequence[ConfigurableTask], writer: ResultWriter | None) -> RunItems | None:
-    """What collects a run's scores item by item: for its files, and to compare the formats of a task.
+    """Collects a run's scores item by item, for its files and to compare the formats of a task.
 
-    None where there are neither files nor a task that is asked under several formats.
+    None if there are neither files nor a task that is asked under several formats.
     """
     has_several_formats = len({task.task_name for task in tasks}) < len(tasks)
     return None if writer is None and not has_several_formats else RunItems()
@@ -225,7 +225,7 @@ def run_items(tasks: Sequence[ConfigurableTask], writer: ResultWriter | None) ->
 def sample_sink(
     items: RunItems | None, writer: ResultWriter | None, on_sample: SampleSink | None
 ) -> SampleSink | None:
-    """What each sample is handed to: the caller, the items and the samples file."""
+    """Hands each sample to the caller, the items and the samples file."""
     if items is None:
         return on_sample
 
@@ -242,7 +242,7 @@ def sample_sink(
 def run_info(
     run: Run, options: RunOptions, model_args: Mapping[str, Any], model: LM, started: float
 ) -> RunInfo:
-    """What the results say about the run as a whole."""
+    """What the results say about the whole run."""
     prompt = options.prompt
     seeds: Any = run.seeds
     return RunInfo(

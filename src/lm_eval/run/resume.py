@@ -1,6 +1,6 @@
-"""Opens and closes the store of a run's answers: a file of the run's own, or ``--use_cache``.
+"""Opens and closes the store of a run's answers: its own file, or the one of ``--use_cache``.
 
-A run that died left its file behind; the same run finds it again by its key and goes on from there. A
+A run that died leaves its file behind; the same run finds it again by its key and goes on from there. A
 run that is finished removes it. The judge keeps its replies in the same way.
 """
 
@@ -38,9 +38,9 @@ FORGOTTEN_AFTER_S = 30 * 24 * 3600
 def model_identity(
     model: LM, backend: str | None, model_args: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """What tells this model's answers from another's; None where nothing does.
+    """What tells this model's answers from another's; None if nothing does.
 
-    ``backend`` is the name that the model was made under, None for a model object that was given. A
+    ``backend`` is the name that the model was made under, None for a model object. A
     subclass of a backend is distinguished from it by its code and attributes, unless it has its own
     ``identity()``.
     """
@@ -66,7 +66,7 @@ class RunStore:
 
     kept: AnswerCache | None
     total: int | None
-    """How many answers there will be; None where that follows from the answers."""
+    """How many answers there will be; None if that depends on the answers."""
 
     @property
     def is_own(self) -> bool:
@@ -109,7 +109,7 @@ class RunStore:
         return "" if self.total is None else f" of {self.total:,}"
 
     def _kept_text(self) -> str:
-        """What is kept, and what to do; empty where there is nothing."""
+        """What is kept, and what to do; empty if nothing is kept."""
         kept = self.kept
         assert kept is not None
         number, where = kept.found + kept.added, f" in {kept.store.path}"
@@ -141,7 +141,7 @@ class RunStore:
 
 
 def _tell(error: BaseException, text: str) -> None:
-    """Add a sentence to the error, or print it where the message is not ours."""
+    """Add a sentence to the error, or print it if the message is not ours."""
     if isinstance(error, FieldError):
         error.problem = f"{error.problem} {text}"
     elif isinstance(error, LmEvalError | KeyboardInterrupt):
@@ -159,10 +159,10 @@ def run_store(
     key: Callable[[Mapping[str, Any]], str],
     total: int | None = None,
 ) -> RunStore:
-    """The store of a run's answers: ``use_cache``, or a file of its own until the run is finished.
+    """The store of a run's answers: ``use_cache``, or a file until the run is finished.
 
-    The file is in ``folder``, beside the results; without one, in the user's cache. ``key`` makes of the
-    model's identity what finds the file again. Nothing is kept where answers cannot be told apart.
+    The file is in ``folder``, beside the results; without one, in the user's cache. ``key`` turns the
+    model's identity into what finds the file again. Nothing is kept if answers cannot be told apart.
     """
     if use_cache is not None:
         return RunStore(_opened_cache(use_cache, identity, model), total)
@@ -240,7 +240,7 @@ def _new_names(folder: Path, start: str, known: Sequence[Path]) -> Iterator[Path
 
 
 def _size(path: Path) -> int:
-    """The bytes of a store, its log included; 0 where it has just gone."""
+    """The bytes of a store, its log included; 0 if it has just been removed."""
     total = 0
     for file in (path, Path(f"{path}-wal")):
         with suppress(OSError):
@@ -326,7 +326,7 @@ def hand_in_batches(
 ) -> None:
     """Have the model ask through batches of its provider, looked at every ``look_s`` seconds."""
     name = type(model).__name__
-    scored = [one.task.name for one in prepared if set(one.counts) != {GenerateRequest.kind}]
+    scored = [asked.task.name for asked in prepared if set(asked.counts) != {GenerateRequest.kind}]
     if not getattr(model, "batch_protocol", None):
         raise UsageError(
             f"--batch_api: model backend {name} has no batches. Use openai-chat-completions or "
