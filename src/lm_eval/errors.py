@@ -18,7 +18,7 @@ and exits with code 1; a traceback means a defect in this package.
     │   └── UnsupportedError       a key that this release cannot follow
     ├── DataError                  a data file, a split, a row
     ├── FieldError                 a field spec that cannot be evaluated on a doc
-    │   └── CodeNotRunError        a field that is Python, where running code was not allowed
+    │   └── CodeNotRunError        a field that is Python, and running code is not allowed
     ├── FormatError                a format that does not fit its task or doc
     │   ├── KnownBadDocError       a doc that its task leaves out by name
     │   └── GoldError              a target that names no choice
@@ -192,7 +192,7 @@ class FieldError(LmEvalError):
 
 
 class CodeNotRunError(FieldError):
-    """A field that is a Python function, where running a task's code is not allowed."""
+    """A field that is a Python function, while running a task's code is not allowed."""
 
 
 class FormatError(LmEvalError):
@@ -202,7 +202,7 @@ class FormatError(LmEvalError):
         super().__init__(message)
         self.skip_reason = skip_reason
         self.docs: Mapping[str, Sequence[int]] = {}
-        """Reason → docs, where several docs of a task are at fault."""
+        """Reason → docs, if several docs of a task are at fault."""
 
 
 class KnownBadDocError(FormatError):

@@ -56,7 +56,7 @@ class Registry(Generic[T]):
     def register(self, name: str, value: T | str, *, place: str | None = None) -> None:
         """Bind ``name``; a string ``"module:Name"`` is imported when it is first asked for.
 
-        Binding the same object again is harmless, also where a string names it (a package that
+        Binding the same object again is harmless, also if a string names it (a package that
         decorates its class and lists it as an entry point); another object under a taken name is
         an error that names both places.
         """
@@ -230,7 +230,7 @@ HARNESS_METRICS: Registry[HarnessMetric] = Registry("metric")
 TASKS: Registry[Any] = Registry("task", list_command="lm-eval ls tasks")
 RUN_READERS: Registry[Any] = Registry("run reader", entry_point_group="lm_eval.runs")
 STAND_INS: Registry[Callable[[], ModuleType]] = Registry("stand-in for a package")
-"""Package → what makes a module in its place, for helpers of tasks where it is not installed."""
+"""Package → makes a module to replace it, for helpers of tasks if it is not installed."""
 TASK_GROUPS: dict[str, list[str]] = {}
 """Group → names in ``TASKS``, for task classes grouped by a decorator."""
 

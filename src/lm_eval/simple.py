@@ -33,7 +33,7 @@ ABOUT_TASKS = (
     *("higher_is_better", "n-samples", "formats", "shows_choices", "fingerprints", "data"),
     *("intervals", "interval_methods", "choice_order", "notes", "accounting", "samples"),
 )
-"""What ``evaluate`` returns; the rest is about the run as a whole, of which it knows little."""
+"""What ``evaluate`` returns; the rest is about the whole run, of which it knows little."""
 
 
 def simple_evaluate(
@@ -129,7 +129,7 @@ def simple_evaluate(
         parity and not manager.parity
     ):
         raise UsageError(
-            "metadata and parity=True belong to the TaskManager where one is given: "
+            "metadata and parity=True belong to the TaskManager if one is given: "
             "TaskManager(metadata=…, parity=True)."
         )
     _tell(evaluation_tracker, run)

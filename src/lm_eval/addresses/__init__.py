@@ -1,4 +1,4 @@
-"""Where programs written for EleutherAI's harness find its names: a list, and how Python asks for it.
+"""Where programs written for EleutherAI's harness find its names: the list, and the import hook.
 
 Read in this order: backends, names, finder.
 """

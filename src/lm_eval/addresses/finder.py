@@ -60,7 +60,7 @@ class AddressFinder:
 
     @staticmethod
     def find_distributions(context: DistributionFinder.Context) -> Iterator[Distribution]:
-        """``importlib.metadata.version("lm_eval")``, where that distribution is not installed."""
+        """Answers ``importlib.metadata.version("lm_eval")`` if that distribution is not installed."""
         if str(context.name).lower().replace("-", "_") == _ROOT:
             from lm_eval.addresses.names import distribution
 

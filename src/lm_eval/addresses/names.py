@@ -37,7 +37,7 @@ class Home:
 
 
 def _at(module: str, names: str) -> dict[str, Home]:
-    """Names that a module of ours has, with spaces between; ``theirs=ours`` where they differ."""
+    """Names that a module of ours has, separated by spaces; ``theirs=ours`` if they differ."""
     pairs = [name.partition("=") for name in names.split()]
     return {theirs: Home(f"{module}:{ours or theirs}") for theirs, _, ours in pairs}
 
@@ -372,7 +372,7 @@ NAMES: dict[str, dict[str, Home]] = {
         ),
     },
 }
-"""Module → name → where it is here. Names of earlier releases that programs still use are in it too."""
+"""Module → name → where it is here; also names of earlier releases that programs still use."""
 
 PASSED_ON = {
     "lm_eval.api.filter": "lm_eval.api.instance",
@@ -397,7 +397,7 @@ PASSED_ON = {
 
 
 def home_of(module: str, name: str) -> Home | None:
-    """Where a name of a module of theirs is; None where they have none of that name."""
+    """Where a name of one of their modules is; None if that module has no such name."""
     for holder in (module, *PASSED_ON.get(module, "").split()):
         if home := NAMES.get(holder, {}).get(name):
             return home
@@ -405,7 +405,7 @@ def home_of(module: str, name: str) -> Home | None:
 
 
 def distribution() -> Distribution:
-    """What ``importlib.metadata`` is told about ``lm_eval``: a build of our own that matches a release.
+    """What ``importlib.metadata`` reports about ``lm_eval``: our build, which matches a release.
 
     ``0.4.13+formats.0.1.0`` satisfies ``lm_eval>=0.4`` and ``lm_eval==0.4.13``, and shows in every file
     that records it that another package answered.

@@ -78,7 +78,7 @@ def ask_all(
 ) -> dict[str, Usage]:
     """Ask everything; ``sinks`` get the docs. Task → what it cost, earlier processes included.
 
-    ``pace`` knows how long requests of each kind take, where there are several.
+    ``pace`` knows how long requests of each kind take, if there are several kinds.
     """
     total = sum(one.num_requests for one in prepared)
     name = prepared[0].task.name if prepared else ""
@@ -273,7 +273,7 @@ class _Asking:
     def _waits(
         self, opened: OpenDoc, index: int, request: Request, *, is_counted: bool
     ) -> SentRequest | None:
-        """The request to be sent; None where its answer is kept, or on its way already."""
+        """The request to be sent; None if its answer is kept, or on its way already."""
         kept = self._kept
         if kept is None:
             return SentRequest(None, [(opened, index)])

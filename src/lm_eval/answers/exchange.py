@@ -1,4 +1,4 @@
-"""What asking works with: tasks and sinks, docs that wait for answers, requests on their way."""
+"""The types of asking: tasks and sinks, docs that wait for answers, requests that were sent."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Named(Protocol):
-    """A task, as far as asking goes."""
+    """What asking needs of a task."""
 
     @property
     def name(self) -> str: ...
@@ -34,7 +34,7 @@ class Askable(Protocol):
 
     @property
     def keys(self) -> DocKeys | None:
-        """The keys of the requests, where they are known already."""
+        """The keys of the requests, if they are known already."""
 
     def asked(self) -> Iterator[DocRequests]:
         """Every doc with its requests, the same ones on every call."""
@@ -76,7 +76,7 @@ Slot = tuple[OpenDoc, int]
 
 @dataclass(slots=True)
 class SentRequest:
-    """A request on its way, and all that wait for its answer."""
+    """A request that was sent, and the docs that wait for its answer."""
 
     key: bytes | None
     waiting: list[Slot]

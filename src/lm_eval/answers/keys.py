@@ -59,7 +59,7 @@ class RequestKeys:
         self._kwargs: tuple[Any, bytes] = (None, b"")
 
     def of(self, request: Request) -> bytes | None:
-        """The key; None where the request holds something that has no stable form."""
+        """The key; None if the request holds something that has no stable form."""
         if isinstance(request, RollingRequest):
             digest, asked = self._start.copy(), _framed(request.kind.encode(), _bytes(request.text))
         else:
@@ -79,7 +79,7 @@ class RequestKeys:
         return digest.digest()
 
     def of_docs(self) -> DocKeys:
-        """Where the keys of a task's requests are put, doc by doc."""
+        """Collects the keys of a task's requests, doc by doc."""
         return DocKeys()
 
     def _asked(self, request: LoglikelihoodRequest | GenerateRequest) -> bytes:
@@ -124,7 +124,7 @@ class DocKeys:
         return [None if key == _NO_KEY else key for key in keys]
 
     def lacking(self, known: Callable[[Sequence[bytes]], Collection[bytes]]) -> bytearray:
-        """For each doc 1 where a request of it is not known, and 0 where all are."""
+        """For each doc 1 if one of its requests is not known, and 0 if all are."""
         flags = bytearray()
         for start in range(0, len(self), _DOCS_AT_ONCE):
             ends = self._ends[start : start + _DOCS_AT_ONCE + 1]

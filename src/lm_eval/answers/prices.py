@@ -29,7 +29,7 @@ _REQUIRED = ("input", "output")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
-    """What one model charges: per million tokens, and per request where that costs too."""
+    """What one model charges: per million tokens, and per request if that costs too."""
 
     input: Fraction
     output: Fraction

@@ -95,7 +95,7 @@ class AnswerStore:
     # -- answers -----------------------------------------------------------------------------
 
     def get(self, key: bytes) -> Answer | None:
-        """The answer that is kept under this key; None where there is none."""
+        """The answer that is kept under this key; None if there is none."""
         if key in self._added:
             return decode(self._added[key])
         self._find_places()

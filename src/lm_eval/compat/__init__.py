@@ -1,4 +1,4 @@
-"""What programs written for EleutherAI's harness import, where our own code has no use for it.
+"""What programs written for EleutherAI's harness import and our own code does not need.
 
 ``lm_eval.addresses`` puts each of these at the address where such programs look for it.
 

@@ -61,7 +61,7 @@ class Reorderer:
         return [item for _, item in self.arr]
 
     def get_original(self, newarr: Iterable[Any]) -> list[Any]:
-        """What was made of the sorted items, in the order of the items as they came."""
+        """The results for the sorted items, in the original order."""
         return _restored(self.size, (indices[0] for indices, _ in self.arr), newarr)
 
 
@@ -79,7 +79,7 @@ class Grouper:
         return {key: [item for _, item in pairs] for key, pairs in self.arr.items()}
 
     def get_original(self, grouped_dict: Mapping[Any, Sequence[Any]]) -> list[Any]:
-        """What was made of each group, in the order of the items as they came."""
+        """The results for each group, in the original order."""
         assert grouped_dict.keys() == self.arr.keys(), "results for other groups than there are"
         indices = [index for key in grouped_dict for index, _ in self.arr[key]]
         return _restored(self.size, indices, itertools.chain(*grouped_dict.values()))

@@ -16,7 +16,7 @@ DEFAULT_MAX_GEN_TOKS = 256
 DEFAULT_RANDOM_SEED = 0
 DEFAULT_OTHER_SEED = 1234
 TOKENIZER_INFINITY = int(1e30)
-"""What a tokenizer of transformers gives as ``model_max_length`` where it knows no limit."""
+"""The ``model_max_length`` of a tokenizer of transformers that knows no limit."""
 
 _LENGTHS = ("n_positions", "max_position_embeddings", "n_ctx")
 _MAX_TOKENS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
@@ -66,7 +66,7 @@ def normalize_gen_kwargs(
 
 
 def handle_stop_sequences(until: str | list[str] | None, eos: str | None) -> list[str]:
-    """``until`` as a list, with the end-of-text token last where it is missing."""
+    """``until`` as a list, with the end-of-text token added at the end if it is missing."""
     if until is None or isinstance(until, str):
         until = [] if until is None else [until]
     if not isinstance(until, list):
@@ -109,7 +109,7 @@ def maybe_truncate(
     """Tokens and number of new tokens that fit the window together.
 
     The prompt is cut; with ``shrink_gen_toks`` there are fewer new tokens instead, and the prompt is
-    cut only where fewer than ``min_gen_toks`` of them would be left.
+    cut only if fewer than ``min_gen_toks`` of them would be left.
     """
     if len(tokens) + max_gen_toks <= max_model_len:
         return tokens, max_gen_toks
@@ -166,7 +166,7 @@ def has_bos_prefix(sequence: str, bos_str: str | Iterable[str] | None = None) ->
 def _add_special_kwargs(
     add_special_tokens: bool | None, add_bos: bool | None = None
 ) -> dict[str, bool]:
-    """What to call a tokenizer with; nothing where neither is set."""
+    """What to call a tokenizer with; nothing if neither is set."""
     chosen = add_bos if add_special_tokens is None else add_special_tokens
     return {} if chosen is None else {"add_special_tokens": chosen}
 

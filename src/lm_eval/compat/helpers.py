@@ -113,7 +113,7 @@ def is_transformers_available() -> bool:
 
 
 def set_torch_seed(seed: int) -> None:
-    """Seed torch, where it is installed."""
+    """Seed torch, if it is installed."""
     if is_torch_available():
         import torch
 

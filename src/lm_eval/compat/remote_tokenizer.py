@@ -19,7 +19,7 @@ _ENDPOINTS = ("/v1/completions", "/v1/chat/completions")
 
 
 class EndpointTokenizer:
-    """Tokenizes by ``/tokenize`` and ``/detokenize``; ``RuntimeError`` where the server cannot."""
+    """Tokenizes by ``/tokenize`` and ``/detokenize``; ``RuntimeError`` if the server cannot."""
 
     def __init__(
         self,

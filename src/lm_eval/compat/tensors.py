@@ -26,7 +26,7 @@ def pad_and_concat(
 
 
 def clear_torch_cache() -> None:
-    """Give memory that is no longer used back."""
+    """Free memory that is no longer used."""
     gc.collect()
     torch.cuda.empty_cache()
 

@@ -80,7 +80,7 @@ def f1_score(items: Pairs) -> float:
 
 
 def f1_of_counts(counts: Mapping[tuple[Any, Any], int]) -> float:
-    """2 TP / (2 TP + FP + FN); 0 where the class never occurs."""
+    """2 TP / (2 TP + FP + FN); 0 if the class never occurs."""
     _check_binary({label for pair in counts for label in pair})
     hits = counts.get((1, 1), 0)
     seen = sum(count * ((gold == 1) + (said == 1)) for (gold, said), count in counts.items())
@@ -113,7 +113,7 @@ def matthews_corrcoef(items: Pairs) -> float:
 
 
 def mcc_of_counts(counts: Mapping[tuple[Any, Any], int]) -> float:
-    """The covariance of golds and predictions over their spreads; 0 where one has no spread."""
+    """The covariance of golds and predictions over their spreads; 0 if one has no spread."""
     golds: Counter[Any] = Counter()
     said: Counter[Any] = Counter()
     for (gold, predicted), count in counts.items():

@@ -1,4 +1,4 @@
-"""The replacement for ``import datasets`` in a task's helper where that library is not installed.
+"""Replaces ``import datasets`` in a task's helper if that library is not installed.
 
 Helpers mostly make or transform small tables, which ``Table`` does. ``load_dataset`` reads data sets of
 the hub and local files as a task's ``dataset_path`` would; what else the library can do is refused with
@@ -16,7 +16,7 @@ from lm_eval.data.table import Table
 from lm_eval.errors import MissingExtraError
 
 VERSION = "2.21.0"
-"""What helpers that compare versions are told: the names here are those of that release."""
+"""The version that helpers see: the names here are those of that release."""
 
 
 class DatasetDict(dict[str, Table]):

@@ -336,7 +336,7 @@ def build_context(
     *,
     gen_prefix: str | None = None,
 ) -> str | list[str]:
-    """A doc's prompt; where the question is the choice, one prompt for each."""
+    """A doc's prompt; if the question is the choice, one prompt for each choice."""
     asked = task.prompts.ask(doc)
     asked = replace(asked, turn=replace(asked.turn, gen_prefix=gen_prefix))
     shots = task.shots_for(doc, num_fewshot)

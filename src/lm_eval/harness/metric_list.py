@@ -148,7 +148,7 @@ class MetricSpec:
     higher_is_better: bool | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     source: Any = None
-    """The function, or the reference to one; None where the task's ``process_results`` scores."""
+    """The function, or the reference to one; None if the task's ``process_results`` scores."""
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -177,7 +177,7 @@ class MetricList:
 
     specs: Sequence[MetricSpec]
     sources: dict[str, str] = field(default_factory=dict)
-    """Score → the metric that gave it, where a metric gives several."""
+    """Score → the metric that gave it, if a metric gives several."""
 
     def __iter__(self) -> Iterator[MetricSpec]:
         return iter(self.specs)

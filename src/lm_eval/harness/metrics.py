@@ -186,7 +186,7 @@ def score_generation(
     """One doc's scores from what the filter left of the response.
 
     With ``choices`` the gold is the choice at that index; with ``multiple_target`` a list of which
-    any may match. ``sources`` learns which metric a score came from where one gives several.
+    any may match. ``sources`` learns which metric a score came from if one gives several.
     """
     gold = _gold_text(response, gold, metrics, choices, multiple_target)
     values: dict[str, Any] = {}

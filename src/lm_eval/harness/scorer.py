@@ -231,7 +231,7 @@ class HarnessScorer:
         return self._built_in_scoring()(DocRequests(-1, asked, (), Prompt(()), ()), left)
 
     def _metric_list(self) -> Any:
-        """The task's list, with the metric of its own ``normalization`` where that is not in it."""
+        """The task's list, with the metric of its ``normalization`` if that is missing from it."""
         if self._has_checks:
             return [{"metric": name, "higher_is_better": True} for name in _checks().CHECK_METRICS]
         written, metric = self.task.config.metric_list, self._own_metric or self._named_metric

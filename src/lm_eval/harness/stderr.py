@@ -1,8 +1,8 @@
 """Standard errors of aggregated metrics, with the numbers that the harness gives.
 
-In: the values of a metric and how they were aggregated. Out: a float, or None where there is no error.
+In: the values of a metric and how they were aggregated. Out: a float, or None if there is no error.
 Resamples are the harness's own: chunks of up to 1,000, chunk i drawn by a generator seeded with i.
-Where numpy is installed the same draws are made many at a time.
+If numpy is installed, the same draws are made many at a time.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def mean_stderr(arr: Sequence[float]) -> float:
 
 
 def stderr_for_metric(metric: Statistic, bootstrap_iters: int) -> Statistic | None:
-    """The function that gives the standard error of an aggregation; None where there is none."""
+    """The function that gives the standard error of an aggregation; None if there is none."""
     if bootstrap_iters <= 0:
         return None
     if metric in BOOTSTRAPPED:
@@ -147,7 +147,7 @@ def over_clusters(
     *,
     is_mean: bool,
 ) -> Estimate:
-    """The estimate with its error and interval over clusters, where docs have them and it is a mean."""
+    """The estimate, with error and interval over clusters if docs have these and it is a mean."""
     if not clusters:
         return plain
     if not is_mean or not all(isinstance(v, int | float) and math.isfinite(v) for v in values):

@@ -44,7 +44,7 @@ def build_requests(
 ) -> Iterator[DocRequests]:
     """The requests of each doc, in order. Few-shot examples come from one stream over all docs.
 
-    A doc that cannot be asked goes into ``skipped``, and is an error where that is not given. Those
+    A doc that cannot be asked goes into ``skipped``, and is an error if that is not given. Those
     ``left_out`` only draw their examples.
     """
     name, count, repeats = task.name, shot_count(task, options), _repeats(task)
@@ -140,7 +140,7 @@ def _choice_requests(
     options: PromptOptions,
     shots: tuple[int, ...],
 ) -> tuple[Request, ...]:
-    """One request for each choice; where a metric asks for it, each again without the question.
+    """One request for each choice; if a metric needs it, each again without the question.
 
     The choice is what continues the one context, or the context before the one continuation.
     """
@@ -225,7 +225,7 @@ def build_contexts(
     description: str,
     options: PromptOptions,
 ) -> list[Context]:
-    """The context of the answer: one, or where the question is the choice, one for each."""
+    """The context of the answer; if the question is the choice, one for each choice."""
     if not asked.inputs:
         return [_context(task, asked.turn, shots, description, options)]
     turns = [replace(asked.turn, user=user) for user in asked.inputs]

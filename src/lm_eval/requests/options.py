@@ -35,7 +35,7 @@ class PromptOptions:
     num_fewshot: int | None = None
     """None: as the task says."""
     as_chat: bool | None = False
-    """Through the model's chat template. None: nobody said, so only the embedded model's is applied."""
+    """Through the model's chat template. None: not set, so only the embedded model's is applied."""
     multiturn: bool = True
     """In chat: shots as turns of their own, not as one long message."""
     system_instruction: str | None = None
@@ -107,7 +107,7 @@ def allowed_count(value: str | float, total: int, *, flag: str, what: str) -> in
 
 
 def shot_count(task: ConfigurableTask, options: PromptOptions) -> int:
-    """How many examples precede each doc: the run's number, except where the task says 0."""
+    """How many examples precede each doc: the run's number, unless the task says 0."""
     of_task = task.config.num_fewshot
     if options.num_fewshot is None or of_task == 0:
         return of_task or 0
@@ -178,7 +178,7 @@ class GenerationOptions:
     def from_kwargs(
         cls, gen_kwargs: Mapping[str, Any], *, max_gen_toks: int = 256
     ) -> GenerationOptions:
-        """Read ``gen_kwargs``; ``max_gen_toks`` is the limit where none is given.
+        """Read ``gen_kwargs``; ``max_gen_toks`` is the limit if none is given.
 
         ``do_sample`` unset follows ``temperature > 0``; ``do_sample: false`` forces temperature 0.
         """
@@ -267,7 +267,7 @@ class SkippedDocs:
         return docs
 
     def check(self, task: str, total: int, max_skipped: str | float) -> None:
-        """Raise where targets are ambiguous, or more of the ``total`` docs than allowed are left out.
+        """Raise if targets are ambiguous, or more of the ``total`` docs than allowed are left out.
 
         Docs that the task itself leaves out (``skip_docs``) do not count, unless no others are left.
         """

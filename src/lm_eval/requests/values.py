@@ -145,7 +145,7 @@ class DocRequests:
     order: Order = ()
     """For each position in the prompt, the place of its choice in the data; empty: as in the data."""
     left_in_place: str | None = None
-    """Why the choices stay in their order, where the run asks for others."""
+    """Why the choices stay in their order, if the run asks for other orders."""
 
     @property
     def own(self) -> DocRequests:
@@ -162,7 +162,7 @@ class DocRequests:
 
 
 class Reply(str):
-    """Generated text, with why it ended where the backend knows.
+    """Generated text, with why it ended if the backend knows.
 
     A plain ``str`` works wherever a reply does; ``finish`` is then unknown.
     """
@@ -184,7 +184,7 @@ class Reply(str):
 
 
 class Score(tuple[float, bool]):
-    """``(sum of log-probs, is_greedy)``, with how many tokens were summed where the backend knows.
+    """``(sum of log-probs, is_greedy)``, with how many tokens were summed if the backend knows.
 
     A plain pair works wherever a score does; ``tokens`` is then unknown, and what is computed per
     token cannot be had.
@@ -205,7 +205,7 @@ Answer = Union[tuple[float, bool], float, Reply, str]
 
 
 def expected_instead(kind: str, answer: Any) -> str | None:
-    """What belongs in the place of this answer to a request of a kind; None where it is one."""
+    """What a request of this kind should get instead of this answer; None if the answer is valid."""
     if kind == GenerateRequest.kind:
         return None if isinstance(answer, str) else "a text"
     number = answer
@@ -252,7 +252,7 @@ class Usage:
     """Of ``tokens_in``, those the server had from an earlier request."""
     wall_s: float = 0.0
     tokens_thought: int = 0
-    """Of ``tokens_out``, those of reasoning that is not part of the reply, where a server tells."""
+    """Tokens among ``tokens_out`` of reasoning that is not part of the reply, if a server tells."""
 
     def add(self, other: Usage) -> None:
         """Add ``other`` to these counts."""
@@ -273,7 +273,7 @@ class Usage:
         return tuple(getattr(self, name) for name in _COUNTS)
 
     def as_dict(self) -> dict[str, float]:
-        """The counts by name; reasoning only where there was any."""
+        """The counts by name; reasoning only if there was any."""
         counts = asdict(self)
         if not self.tokens_thought:
             del counts["tokens_thought"]
@@ -291,7 +291,7 @@ _COUNTS = tuple(count.name for count in fields(Usage))
 
 
 class Countable(Protocol):
-    """A model, as far as what it counts goes."""
+    """What counting needs of a model."""
 
     @property
     def usage(self) -> Mapping[str, Usage]: ...

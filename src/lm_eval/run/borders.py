@@ -1,7 +1,7 @@
-"""Whether the choices of a task are tokens of their own after their prompts, said before a run.
+"""Whether the choices of a task are separate tokens after their prompts, reported before a run.
 
 In: a task's requests and a model's tokenizer. Out: a ``BorderReport`` that counts docs with a problem
-and says what to change. The first docs are looked at, so that it takes no time to speak of.
+and says what to change. Only the first docs are looked at, which takes almost no time.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Decode = Callable[[Sequence[int]], str]
 
 @dataclass(frozen=True, slots=True)
 class Tokenizer:
-    """What of a model is needed here: text to tokens, contexts to text, and tokens to text."""
+    """The parts of a model that are needed here: text → tokens, context → text, tokens → text."""
 
     encode: Encode
     decode: Decode | None
@@ -148,7 +148,7 @@ def warn_of_borders(prepared: Sequence[Prepared], model: LM) -> None:
     for asked in prepared:
         try:
             report = report_borders(asked.task, asked.asked(), asked.num_docs, model)
-        except Exception:  # advice must not end a run, whatever a stranger's tokenizer does
+        except Exception:  # advice must not end a run, whatever an unknown tokenizer does
             continue
         if report:
             asked.notes.append(report.note())
@@ -163,7 +163,7 @@ def warn_of_borders(prepared: Sequence[Prepared], model: LM) -> None:
 def report_borders(
     task: ConfigurableTask, docs: Iterable[DocRequests], total: int, model: LM
 ) -> BorderReport | None:
-    """What the first of ``total`` docs show; None where there are no tokens or no scored choices."""
+    """What the first of ``total`` docs show; None if there are no tokens or no scored choices."""
     is_scored = task.output_type in SCORED_TYPES
     tokenizer = tokenizer_of(model) if is_scored else None
     if tokenizer is None:
@@ -181,7 +181,7 @@ def report_borders(
 
 
 def tokenizer_of(model: LM) -> Tokenizer | None:
-    """The model's tokenizer; None where the backend has none to ask."""
+    """The model's tokenizer; None if the backend has none to ask."""
     encode = model.encoder
     if encode is None:
         return None
@@ -190,7 +190,7 @@ def tokenizer_of(model: LM) -> Tokenizer | None:
 
 def borders_of(task: ConfigurableTask, doc: DocRequests, tokenizer: Tokenizer) -> DocBorders:
     """The borders of a doc's scored continuations, without those that are scored alone."""
-    scored = [one for one in doc.distinct if isinstance(one, LoglikelihoodRequest)]
+    scored = [r for r in doc.distinct if isinstance(r, LoglikelihoodRequest)]
     scored = scored[: len(doc.asked.continuations)] or scored
     are_labels = task.format is not None and task.format.scores_labels
     borders = tuple(_borders(scored, tokenizer))

@@ -43,7 +43,7 @@ def forecast(
             speeds = run.speed_notes(model_args)
             known = {} if speeds is None else speeds.known()
             shows = run.options.shows_progress
-            return [_forecast(one, model, shows, known) for one in prepared]
+            return [_forecast(task, model, shows, known) for task in prepared]
 
 
 def _forecast(
@@ -78,7 +78,7 @@ def _requests(prepared: Prepared, progress: Progress) -> Iterator[Request]:
 
 @contextmanager
 def estimator(model: str | LM | None, model_args: Mapping[str, Any]) -> Iterator[LM]:
-    """The model where making it is cheap; otherwise something that guesses in its place."""
+    """The model, if making it is cheap; otherwise a replacement that guesses."""
     if not isinstance(model, LM):
         model_class(model).check_args(model_args, name=model or "gguf")
         model, model_args = answering(model, model_args)  # no cluster is needed to guess

@@ -16,7 +16,7 @@ from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
 
 COMPANIONS = {"acc": (DEBIASED.name, OVER_ORDERS.name)}
-"""A metric that a group aggregates → those reported beside it where docs have several orders."""
+"""A metric that a group aggregates → those reported beside it if docs have several orders."""
 
 
 def check_groups(groups: Sequence[Group]) -> None:
@@ -109,7 +109,7 @@ def _weighed(result: TaskResult, metric: str) -> Estimate:
 
 
 def _common_directions(results: Sequence[TaskResult]) -> dict[str, bool | None]:
-    """Metric → whether higher is better; None where tasks disagree."""
+    """Metric → whether higher is better; None if tasks disagree."""
     directions: dict[str, bool | None] = {}
     for result in results:
         for metric, higher in result.higher_is_better.items():
@@ -122,7 +122,7 @@ def _common_directions(results: Sequence[TaskResult]) -> dict[str, bool | None]:
 #
 # In: the results of the tasks below a group, each with its own primary metric. Out: their mean, and with
 # ``rescale`` the mean of what lies above chance: (score − chance) ÷ (1 − chance), not below 0. The
-# interval takes data sets as independent, and results on one data set as if they always erred together.
+# interval treats data sets as independent, and results on one data set as fully dependent.
 
 
 MEAN, ABOVE_CHANCE = "mean", "mean_above_chance"
@@ -137,9 +137,9 @@ class SuiteMember:
     estimate: Estimate
     """As the member reports it."""
     chance: float | None
-    """What guessing scores; None where the score is not rescaled by it."""
+    """What guessing scores; None if the score is not rescaled by it."""
     rescaled: Estimate
-    """What is averaged: the estimate itself where nothing is rescaled."""
+    """What is averaged: the estimate itself if nothing is rescaled."""
     source: str
     """The data that the docs are from, or the group."""
 
@@ -159,7 +159,7 @@ class SuiteMember:
 
 @dataclass(frozen=True)
 class SuiteScores:
-    """The scores of a suite, and what they are made of."""
+    """The scores of a suite, and its members' parts in them."""
 
     metrics: dict[str, Estimate]
     facts: dict[str, Any]
@@ -247,7 +247,7 @@ def _task_member(
 
 
 def _group_member(group: Group, results: Sequence[TaskResult], rescale: Any) -> SuiteMember:
-    """A group within a suite: its own score; where it has none, the mean of its members."""
+    """A group within a suite: its own score or, if it has none, the mean of its members."""
     inner = group.config.rescale
     if inner is None and rescale == "chance":
         group = _rescaled_group(group)

@@ -59,7 +59,7 @@ class RunOptions:
     samples: Mapping[str, Sequence[int]] | None = None
     """Task name → the docs to ask, instead of ``limit``; all docs of a task that is not named."""
     fewshot_seed: int | None = 1234
-    """None: the one that each task has."""
+    """None: each task's own seed."""
     predict_only: bool = False
     runs_unsafe_code: bool = False
     """Whether tasks may run that execute what the model writes."""
@@ -69,7 +69,7 @@ class RunOptions:
     max_failed: str | int = 0
     """How many requests may fail before the run stops: a number, or a share such as ``1%``."""
     max_skipped: str | float = MAX_SKIPPED
-    """How many docs of each task may be left out because they cannot be asked, likewise."""
+    """How many docs of each task may be left out because they cannot be asked: a number or a share."""
     show_redacted: bool = False
     """Whether samples hold what tasks with ``redact`` hide."""
 
@@ -118,7 +118,7 @@ class Run:
             yield task.config.dataset_kwargs or {}
 
     def with_chat_default(self, tasks: Sequence[ConfigurableTask]) -> Run:
-        """This run, asked as a chat if nobody said how and the embedded model, tuned for chats, answers.
+        """This run as a chat, if nothing else is set and the embedded model, tuned for chats, answers.
 
         Tasks without a format keep the harness's default, which is a plain prompt.
         """

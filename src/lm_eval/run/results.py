@@ -79,7 +79,7 @@ class TaskScorer(DocSink):
         """Score a doc, or put it aside until others have come."""
 
     def miss(self, place: int, doc: DocRequests, answers: Sequence[Any], why: str) -> None:  # noqa: ARG002
-        """Count a doc without all its answers; it is in no denominator."""
+        """Count a doc without all its answers; no denominator includes it."""
         self.missing += 1
         if self._on_sample is not None:
             sample = missing_sample(self.task, doc, answers, why, self._show)
@@ -283,7 +283,7 @@ def warn_of_model(run: Run, model: LM) -> None:
 
 
 def write_results(outcome: Outcome, store: RunStore | None, writer: ResultWriter | None) -> None:
-    """Write the files of a finished run, then give up its store; ``outcome`` learns where they are."""
+    """Write the files of a finished run, note them in ``outcome``, then release its store."""
     kept = None if store is None else store.kept
     if store is not None and kept is not None:
         outcome.reused, outcome.asked = kept.found, kept.added

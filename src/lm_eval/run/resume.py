@@ -132,7 +132,7 @@ class RunStore:
         )
 
     def _pending(self) -> int:
-        """Batches that a provider was handed and that are not collected yet."""
+        """Batches at a provider that are not collected yet."""
         if self.kept is None or not self.is_own:
             return 0
         with suppress(StoreError):

@@ -72,7 +72,7 @@ class TextMetric:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, references: Sequence[Any], prediction: Any) -> Any:
-        """The best score against any of ``references``; where it is not a number, that of the first."""
+        """The best score against any of ``references``; if scores are not numbers, that of the first."""
         scores = [self._score(reference, prediction) for reference in references]
         numbers = [float(score) for score in scores if isinstance(score, Real)]
         if len(numbers) < len(scores):
@@ -132,7 +132,7 @@ def is_unknown_metric(name: str) -> bool:
 
 
 def metric_name(entry: Mapping[str, Any]) -> str:
-    """The name of the score that an entry gives; that of a function where it has one."""
+    """The name of the score that an entry gives; the name of its function, if it has one."""
     named = entry["metric"]
     if isinstance(named, str):
         return named
@@ -224,7 +224,7 @@ class OfGolds:
         return self.score("" if answer is None else str(answer), golds)
 
     def of_text(self, outcome: TextOutcome) -> float:
-        """The score of a reply under a format; 0 where nothing was read."""
+        """The score of a reply under a format; 0 if nothing was read."""
         golds, answer = answer_texts(outcome)
         return self.score(answer, golds) if outcome.reading.is_answer else 0.0
 
@@ -289,10 +289,10 @@ def repeat_metrics(
 
 
 def value_of(metric: Metric, outcomes: Sequence[TextOutcome]) -> Any:
-    """A doc's value of a metric: its mean over the replies that count, or None where none does."""
+    """A doc's value of a metric: its mean over the replies that count, or None if none does."""
     if metric.of_replies is not None:
         return metric.of_replies(outcomes)
-    # Of pairs for a table there is no mean: the first reply represents the doc.
+    # Pairs for a table have no mean: the first reply represents the doc.
     if len(outcomes) == 1 or metric.aggregate is not mean_estimate:
         return metric.value(outcomes[0])
     values = [value for outcome in outcomes if (value := metric.value(outcome)) is not None]
@@ -346,7 +346,7 @@ def _replies(outcomes: Sequence[TextOutcome], same: Same | None) -> list[Reply]:
 
 
 def _vote(outcome: TextOutcome) -> Hashable | None:
-    """What a reply votes for; None where nothing was read. Answers that are the same are one vote."""
+    """What a reply votes for; None if nothing was read. Answers that are the same are one vote."""
     if not outcome.reading.is_answer:
         return None
     value = outcome.reading.value
@@ -374,7 +374,7 @@ def majority_score(replies: Sequence[Reply], k: int) -> float:
     """The expected score of the answer that most of ``k`` of an item's replies give.
 
     The mean over every choice of k replies; answers with equally many votes share the item, as a fair
-    draw between them would. Replies that were not read have no vote; where none of the k was read, the
+    draw between them would. Replies that were not read have no vote; if none of the k was read, the
     score is 0. Exact: nothing is drawn.
     """
     _check_k(k, len(replies))

@@ -43,13 +43,13 @@ class ChoiceOutcome:
     """What was scored, without the delimiter before it."""
     gold: tuple[int, ...]
     choices: tuple[str, ...] = ()
-    """The choices' own texts; empty where they are what was scored."""
+    """The texts of the choices; empty if these were scored themselves."""
     tokens: tuple[int | None, ...] = ()
-    """How many tokens each log-likelihood is the sum of; None where the backend does not say."""
+    """How many tokens each log-likelihood is the sum of; None if the backend does not say."""
     alone: tuple[float, ...] = ()
-    """The log-likelihoods without the question, where they were asked for."""
+    """The log-likelihoods without the question, if they were asked for."""
     content_free: tuple[tuple[float, ...], ...] = ()
-    """The log-likelihoods after each question without content, where they were asked for."""
+    """The log-likelihoods after each question without content, if they were asked for."""
     divides_as_arrays: bool = False
     """Whether division by zero and ∞ − ∞ go as in the arrays of EleutherAI's harness: an empty choice
     is infinitely unlikely per unit of length, and the first NaN is the highest score. Under a format
@@ -75,7 +75,7 @@ class ChoiceOutcome:
         return self._best(without_prior(self.logprobs, prior))
 
     def token_counts(self) -> list[int]:
-        """The tokens of each continuation; an error where the backend has not counted them."""
+        """The tokens of each continuation; an error if the backend has not counted them."""
         counts = [count for count in self.tokens if count is not None]
         if len(counts) != len(self.logprobs):
             raise ModelError(NO_TOKEN_COUNTS)
@@ -104,9 +104,9 @@ class TextOutcome:
     answers: AnswerKind
     choices: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
-    """What the choices are called; empty where their texts are the answers."""
+    """What the choices are called; empty if their texts are the answers."""
     lead: str = ""
-    """What the model was to write before its answer: ``gen_prefix``, where it did not continue it."""
+    """What the model was to write before its answer: a ``gen_prefix`` that it could not continue."""
 
 
 Outcome = ChoiceOutcome | TextOutcome
@@ -133,7 +133,7 @@ class Metric:
     """Whether two answers are the same, for metrics that say so of an answer and a gold."""
 
     def value(self, outcome: Outcome) -> Any:
-        """This doc's value, or None where it does not count here."""
+        """This doc's value, or None if it does not count here."""
         if isinstance(outcome, ChoiceOutcome):
             return self.of_choice(outcome) if self.of_choice else None
         return self.of_text(outcome) if self.of_text else None
@@ -371,7 +371,7 @@ def same_answer(given: str, gold: str) -> bool:
 
     A remark may follow in a sentence of its own (``Paris. I hope it is correct.``) unless it takes
     the answer back. What continues the sentence belongs to the answer: ``Paris or London`` is not
-    ``Paris``. Where the gold is a number, the one number in the answer counts: ``42 apples`` is
+    ``Paris``. If the gold is a number, the one number in the answer counts: ``42 apples`` is
     ``42``, while ``between 40 and 42`` and ``not 42`` are not.
     """
     if _says(given, gold):
@@ -434,7 +434,7 @@ def as_number(text: str) -> str | None:
 
 
 def only_number(text: str) -> str | None:
-    """The number in a text that holds exactly one, in plain form; None where there is none,
+    """The number in a text that holds exactly one, in plain form; None if there is none,
     several, or one that is denied, compared or scaled (``not 42``, ``over 42``, ``42 million``).
     """
     plain = _plain(text).lower()

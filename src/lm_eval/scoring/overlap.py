@@ -31,7 +31,7 @@ def squad_form(text: str) -> str:
 
 
 def _squad_golds(golds: Sequence[str]) -> list[str]:
-    """The golds in normal form; those of which nothing is left count only where none is left."""
+    """The golds in normal form; empty ones count only if all are empty."""
     forms = [squad_form(gold) for gold in golds]
     return [form for form in forms if form] or [""]
 
@@ -146,7 +146,7 @@ _LIST_BORDERS = (
 
 
 def _span_lists(answer: str, count: int) -> Iterator[Sequence[str]]:
-    """The answer as one span and, where the gold has several, as a list of them.
+    """The answer as one span and, if the gold has several, as a list of spans.
 
     Items are on separate lines, or separated by semicolons, or by commas and "and".
     """

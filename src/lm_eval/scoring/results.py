@@ -1,7 +1,7 @@
 """The results of a task: ``TaskResult``, and the columns of values by doc that it is made from.
 
 Columns hold the values of one metric in as little memory as they need. ``Clusters`` collects which docs
-belong together, where a task says so with ``cluster``.
+belong together, if a task says so with ``cluster``.
 """
 
 from __future__ import annotations
@@ -61,11 +61,11 @@ class ChoiceTally:
 
     @property
     def chance(self) -> float | None:
-        """The score of someone who guesses; None where docs have no choices."""
+        """The score of someone who guesses; None if docs have no choices."""
         return self.guessed / self.total if self.total else None
 
     def add(self, labels: Sequence[str], picked: int | None, gold: Sequence[Any]) -> None:
-        """Count a doc whose choices have these labels; ``picked`` is None where nothing was read."""
+        """Count a doc whose choices have these labels; ``picked`` is None if nothing was read."""
         if picked is not None:
             self.chosen[labels[picked]] += 1
         for place in gold:
@@ -82,7 +82,7 @@ class TaskResult:
     """Scores of one task under one format."""
 
     name: str
-    """``task@format``, or the plain task name where no format was asked for."""
+    """``task@format``, or the plain task name if no format was asked for."""
     task: str
     alias: str
     format: str | None
@@ -94,9 +94,9 @@ class TaskResult:
     num_docs_total: int
     num_fewshot: int
     rows_total: int | None = None
-    """Rows of the split, where a task's ``where`` keeps some of them only."""
+    """Rows of the split, if a task's ``where`` keeps only some of them."""
     readings: ReadingSummary | None = None
-    """None where nothing is read from text (log-likelihood formats)."""
+    """None if nothing is read from text (log-likelihood formats)."""
     version: Any = None
     config: dict[str, Any] = field(default_factory=dict)
     fingerprints: dict[str, str] = field(default_factory=dict)
@@ -120,27 +120,27 @@ class TaskResult:
     shows_choices: bool | None = None
     """Whether the prompts show the choices; None for a task without choices."""
     tally: ChoiceTally | None = None
-    """Which labels were chosen, and the score of guessing; None where docs have no choices."""
+    """Which labels were chosen, and the score of guessing; None if docs have no choices."""
     choice_order: ChoiceOrder | None = None
-    """What the order of choices does, where docs were asked in several orders."""
+    """What the order of choices changes, if docs were asked in several orders."""
     usage: Usage | None = None
     """What the answers cost, those of an interrupted run that this one went on from included. The
     filters of one task share it."""
 
     @property
     def chance(self) -> float | None:
-        """What guessing scores; None where docs have no choices."""
+        """What guessing scores; None if docs have no choices."""
         return self.guessed if self.tally is None else self.tally.chance
 
     @property
     def normalisation(self) -> Normalisation | None:
-        """How choices were compared for the score shown; None where none were scored."""
+        """How choices were compared for the score shown; None if none were scored."""
         return normalisation_of(self.primary) if self.scores_choices else None
 
 
 @dataclass
 class GroupResult:
-    """A group: which results belong to it and, where it aggregates, their common scores."""
+    """A group: which results belong to it and, if it aggregates, their common scores."""
 
     name: str
     alias: str
@@ -148,17 +148,17 @@ class GroupResult:
     """Names of the ``TaskResult``s and ``GroupResult``s in it, in order."""
     primary: str | None = None
     metrics: dict[str, Estimate] = field(default_factory=dict)
-    """Empty where the group only gathers tasks."""
+    """Empty if the group only gathers tasks."""
     higher_is_better: Mapping[str, bool | None] = field(default_factory=dict)
-    """Of every metric of the tasks it names itself; None where these disagree."""
+    """Of every metric of the tasks it names itself; None if these disagree."""
     version: Any = None
     filter: str = "none"
     num_docs: int = 0
     """Docs of all tasks below it."""
     num_fewshot: int | None = None
-    """None where the tasks it names itself differ, or where it names none."""
+    """None if the tasks it names itself differ, or if it names none."""
     suite: dict[str, Any] = field(default_factory=dict)
-    """What the mean of its members' own scores is made of, where it has one."""
+    """The parts of the mean of its members' scores, if it has one."""
 
 
 class ValueColumn:
@@ -222,14 +222,14 @@ def _are_in_order(places: Sequence[int]) -> bool:
 
 
 def doc_parts(task: ConfigurableTask) -> DocParts | None:
-    """What notes the part of each doc; None where the task has no ``score_by``."""
+    """Notes the part of each doc; None if the task has no ``score_by``."""
     if task.config.score_by is None:
         return None
     return DocParts(task)
 
 
 class Clusters:
-    """The clusters of a task's docs, by the docs' places; nothing where the task names none."""
+    """The clusters of a task's docs, by the docs' places; nothing if the task names none."""
 
     def __init__(self, task: ConfigurableTask) -> None:
         self._task = task
@@ -322,7 +322,7 @@ class Readings:
 
     @cached_property
     def _other_formats(self) -> dict[str, PromptFormat]:
-        """The format with each of the other phrases; none where its reader looks for no phrase."""
+        """The format with each of the other phrases; none if its reader does not look for a phrase."""
         scorer = self._format.scorer
         if scorer is None or "phrase" not in dict(scorer.options):
             return {}
@@ -368,7 +368,7 @@ Estimator = Callable[[str, Sequence[Any], Sequence[int]], Estimate]
 
 
 class DocParts:
-    """Which part each doc belongs to, by its place; nothing where the task has no ``score_by``."""
+    """Which part each doc belongs to, by its place; nothing if the task has no ``score_by``."""
 
     def __init__(self, task: ConfigurableTask) -> None:
         self._task = task

@@ -63,11 +63,11 @@ class ScoredDoc:
     outcome: Outcome
     values: Mapping[str, Any]
     orders: Sequence[InOrder] = ()
-    """The doc in each order of its choices, where the run asks for several."""
+    """The doc in each order of its choices, if the run asks for several."""
     answer: Debiased | None = None
     """What they say without the bias of positions."""
     replies: Sequence[TextOutcome] = ()
-    """What each reply amounts to, where a doc has several; ``outcome`` is that of the first."""
+    """The outcome of each reply, if a doc has several; ``outcome`` is that of the first."""
 
 
 def task_metrics(task: ConfigurableTask) -> list[Metric]:
@@ -77,9 +77,7 @@ def task_metrics(task: ConfigurableTask) -> list[Metric]:
     facts = {"reads_text": fmt.reads_text, "compares_texts": fmt.answers == "text"}
     listed = _listed_metrics(task, where)
     if any(is_unknown_metric(name) and not is_repeat_metric(name) for name in listed):
-        with suppress(
-            HelperError, CodeNotRunError
-        ):  # then they stay unknown, which is reported below
+        with suppress(HelperError, CodeNotRunError):  # metrics that stay unknown are reported below
             task.config.load_helpers()
     metrics = [
         get_metric(listed.get(name, {"metric": name}), **facts, where=where)
@@ -152,7 +150,7 @@ def _of_read(metric: Metric) -> list[Metric]:
 def outcome_of(
     task: ConfigurableTask, doc: DocRequests, answers: Sequence[Answer], *, is_prefilled: bool
 ) -> Outcome:
-    """What a model's answers to one doc's requests amount to."""
+    """The outcome of a doc: the model's answers to its requests, compared with what is right."""
     asked = doc.asked
     if isinstance(doc.requests[0], LoglikelihoodRequest):
         count = len(asked.continuations)
@@ -196,7 +194,7 @@ def score_doc(
     *,
     is_prefilled: bool,
 ) -> ScoredDoc:
-    """One doc, scored; where it has several replies, their mean."""
+    """One doc, scored; its values are means over its replies if it has several."""
     rounds = [answers] if doc.repeats == 1 else [[answer] for answer in answers]
     outcomes = [outcome_of(task, doc, each, is_prefilled=is_prefilled) for each in rounds]
     outcome = outcomes[0]
@@ -339,7 +337,7 @@ class RepeatNotes:
 
 
 def _count_choice(tally: ChoiceTally, fmt: PromptFormat, doc: ScoredDoc) -> None:
-    """Count what guessing would score and, where the prompt shows labels, which one was chosen."""
+    """Count what guessing would score and, if the prompt shows labels, which one was chosen."""
     item, outcome = doc.requests.asked.item, doc.outcome
     if item is None or len(item.choices) < 2 or fmt.answers == "order":
         return

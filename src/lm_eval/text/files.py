@@ -24,7 +24,7 @@ _ABANDONED = re.compile(r"\.\d+\.partial|samples_.*\.jsonl(?:\.sorted)?\.partial
 
 
 def cache_folder() -> Path:
-    """This program's folder in the user's cache, created if missing: nobody else may look into it.
+    """This program's folder in the user's cache, created if missing; other users cannot read it.
 
     A folder that cannot be created or changed is reported when something is written into it.
     """
@@ -93,7 +93,7 @@ def write_output(path: str | Path, text: str) -> None:
 def open_held(path: Path, mode: str = "w") -> IO[Any]:
     """Create a file, and show other processes that it is being written.
 
-    It is created again where one of them took it for abandoned before it was held.
+    It is created again if one of them took it for abandoned before it was held.
     """
     for _ in range(_MOST_REMOVALS):
         file = _opened(path, mode)
@@ -123,7 +123,7 @@ def hold(file: IO[Any]) -> None:
 
 
 def _lock(file: IO[Any]) -> bool:
-    """Hold the file until it is closed; False where the system has no locks."""
+    """Hold the file until it is closed; False if the system has no locks."""
     try:
         import fcntl
 
@@ -178,7 +178,7 @@ def publish(file: IO[Any], partial: Path, path: Path) -> None:
 
 
 def rename(partial: Path, path: Path) -> None:
-    """Give a file its final name, durably where folders can be synced."""
+    """Give a file its final name, durably if folders can be synced."""
     os.replace(partial, path)
     with suppress(OSError):
         folder = os.open(path.parent, os.O_RDONLY)
@@ -213,7 +213,7 @@ def safe_task_name(name: str) -> str:
 
 
 def unique_name(name: str, taken: Iterable[str]) -> str:
-    """The safe form of a name; with a few digits of its hash where that form is taken.
+    """The safe form of a name, with a few digits of its hash if that form is taken.
 
     Forms that differ only in case count as the same, because on some file systems they are.
     """
@@ -224,7 +224,7 @@ def unique_name(name: str, taken: Iterable[str]) -> str:
 
 
 def _short(safe: str, name: str) -> str:
-    """A name that fits a file system's limit, with a hash where it was cut."""
+    """A name that fits a file system's limit, with a hash if it was cut."""
     data = safe.encode("utf-8")
     if len(data) <= _MAX_NAME_BYTES:
         return safe

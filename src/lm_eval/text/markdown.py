@@ -144,7 +144,7 @@ def _result_rows(
 
 
 def _metrics(scores: Mapping[str, Any]) -> Iterator[tuple[str, str, Any, str | None]]:
-    """``(metric, filter, value, standard error)`` by name; None where there is no standard error."""
+    """``(metric, filter, value, standard error)`` by name; None if there is no standard error."""
     for key in sorted(name for name in scores if name not in _ABOUT_TASK):
         metric, comma, filter_name = key.partition(",")
         is_score = comma and not isinstance(scores[key], list | dict)  # an interval has two ends

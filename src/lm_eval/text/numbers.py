@@ -1,7 +1,7 @@
 """Numbers → text: in a table cell or a sentence, and as bars of characters on a scale.
 
 Scores, intervals, p-values, shares, times and money; ``–`` is shown for a number that does not exist.
-Every table and report of both programs uses these. Bars are plain ASCII where the encoding lacks the
+Every table and report of both programs uses these. Bars are plain ASCII if the encoding lacks the
 characters for drawing lines.
 """
 
@@ -30,7 +30,7 @@ class _Estimate(Protocol):
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A score as people read it: ``0.512``, ``12.34``, ``1.23e+05``; ``–`` where there is none."""
+    """A score as people read it: ``0.512``, ``12.34``, ``1.23e+05``; ``–`` if there is none."""
     if value is None:
         return NOTHING
     if abs(value) >= 1000:
@@ -39,7 +39,7 @@ def number(value: float | None, digits: int = 3) -> str:
 
 
 def signed(value: float | None) -> str:
-    """A difference with its sign: ``+0.012``, ``−0.100``, ``0``; ``–`` where there is none."""
+    """A difference with its sign: ``+0.012``, ``−0.100``, ``0``; ``–`` if there is none."""
     if value is None:
         return NOTHING
     rounded = round(value, 9)  # sums in another order differ in the last digit, and round apart
@@ -49,12 +49,12 @@ def signed(value: float | None) -> str:
 
 
 def value_of(estimate: _Estimate | None) -> str:
-    """The value alone; ``–`` where there is no estimate."""
+    """The value alone; ``–`` if there is no estimate."""
     return NOTHING if estimate is None else number(estimate.value)
 
 
 def interval(estimate: _Estimate | None) -> str:
-    """``[0.45, 0.57]``, with a third digit where it is narrow; ``–`` where there is none."""
+    """``[0.45, 0.57]``, with a third digit if it is narrow; ``–`` if there is none."""
     if estimate is None or estimate.low is None or estimate.high is None:
         return NOTHING
     digits = 2 if estimate.high - estimate.low >= 0.05 else 3
@@ -62,7 +62,7 @@ def interval(estimate: _Estimate | None) -> str:
 
 
 def with_interval(estimate: _Estimate | None, digits: int = 3) -> str:
-    """``0.250 [0.10, 0.38]``; the value alone where there is no interval."""
+    """``0.250 [0.10, 0.38]``; the value alone if there is no interval."""
     if estimate is None:
         return NOTHING
     return f"{number(estimate.value, digits)} {interval(estimate)}".removesuffix(f" {NOTHING}")
@@ -74,7 +74,7 @@ def bounds(low: float | None, high: float | None) -> str:
 
 
 def p_value(p: float | None) -> str:
-    """``0.031``, ``< 0.001``; ``–`` where there is none."""
+    """``0.031``, ``< 0.001``; ``–`` if there is none."""
     if p is None:
         return NOTHING
     return "< 0.001" if p < 0.001 else f"{p:.3f}"
@@ -113,7 +113,7 @@ def count(number: int) -> str:
 
 
 def tokens(tokens_in: int, tokens_out: int) -> str:
-    """``12,345 + 678``: tokens in and out; empty where none were counted."""
+    """``12,345 + 678``: tokens in and out; empty if none were counted."""
     return f"{tokens_in:,} + {tokens_out:,}" if tokens_in or tokens_out else ""
 
 
@@ -202,7 +202,7 @@ class Scale:
         return "".join(cells).rstrip()
 
     def bar(self, low: float | None, high: float | None, value: float, glyphs: Glyphs) -> str:
-        """A line from ``low`` to ``high``, where these are known, with a point at ``value``."""
+        """A line from ``low`` to ``high``, if these are known, with a point at ``value``."""
         cells = [" "] * self.columns
         if low is not None and high is not None:
             first, last = self.column(low), self.column(high)

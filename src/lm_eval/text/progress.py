@@ -38,7 +38,7 @@ class Progress:
                 progress.advance()
 
     ``done`` counts what was finished before this run, and stays out of the rate. ``total=None`` is
-    an unknown total, ``unit="bytes"`` shows megabytes. ``pace`` knows the time left where not all
+    an unknown total, ``unit="bytes"`` shows megabytes. ``pace`` knows the time left if not all
     take equally long. ``enabled=False`` starts nothing and prints nothing.
     """
 
@@ -126,7 +126,7 @@ class State:
     """Finished per second: on average since the start, or of the kind that is asked now."""
     unit: str = ""
     known_left: str | None = None
-    """The time left in words, where the rate does not tell it."""
+    """The time left in words, if the rate does not tell it."""
 
     @property
     def count(self) -> str:
@@ -232,7 +232,7 @@ def _rich_progress() -> RichProgress:
 #
 # Scoring a choice and writing a reply differ by a hundred times, so one rate for all says nothing. Each
 # task's requests of one kind have a rate of their own once some are answered; before, that of the same
-# kind in other tasks, weighted by tokens; before that, the one that an earlier run of the model left.
+# kind in other tasks, weighted by tokens; before that, the speed that an earlier run of the model left.
 
 CHARACTERS_A_TOKEN = 4
 ENOUGH = 3
@@ -290,14 +290,14 @@ class Speed:
 
 @dataclass(frozen=True)
 class TimeLeft:
-    """What is left, as far as it is known."""
+    """The time left, as far as it is known."""
 
     seconds: float
     """For what has a rate."""
     unknown: Mapping[str, int] = field(default_factory=dict)
     """``replies`` or ``scores`` → how many are left besides; how long each takes is not known."""
     most_seconds: float | None = None
-    """What these take if all are replies as long as they may be; None where no speed is known at all."""
+    """What these take if all are replies as long as they may be; None if no speed is known at all."""
 
     def __str__(self) -> str:
         """``3 min left``, ``12 s left, then 64 replies``, ``64 replies left (at most 5 min)``."""
@@ -377,7 +377,7 @@ class RunPace:
         return TimeLeft(seconds, unknown, sum(known) if is_bounded else None)
 
     def _seconds_each(self, share: Share) -> float | None:
-        """Seconds for one request of a share; None where nothing tells how long its replies are."""
+        """Seconds for one request of a share; None if nothing tells how long its replies are."""
         if share.asked >= ENOUGH:
             mean = share.seconds / share.asked
             if share is self._current:  # an answer that takes long counts before it is there
@@ -400,7 +400,7 @@ class RunPace:
         return sum(share.seconds for share in same) / work if is_known else None
 
     def speeds(self) -> dict[str, Speed]:
-        """Kind of request → its speed in this run, where enough was asked to tell."""
+        """Kind of request → its speed in this run, if enough was asked to tell."""
         found = {}
         for kind in {share.kind for share in self._shares.values()}:
             same = [share for share in self._shares.values() if share.kind == kind]
@@ -423,7 +423,7 @@ class SpeedNotes:
         return cache_folder() / "speeds.json"
 
     def known(self) -> dict[str, Speed]:
-        """Kind of request → its speed in the last run that noted one; empty where none did."""
+        """Kind of request → its speed in the last run that noted one; empty if none did."""
         try:
             return {kind: Speed(*values) for kind, values in self._read()[self._key].items()}
         except (KeyError, TypeError, ValueError, AttributeError):

@@ -249,7 +249,7 @@ class RunSecrets:
         return to_json(self._without(json.loads(text)), indent=indent)
 
     def cleaned(self, value: Any) -> Any:
-        """The value itself, or where it holds a secret, its JSON values without it."""
+        """The value itself or, if it holds a secret, its JSON values without it."""
         text = to_json(value)
         return self._without(json.loads(text)) if self.occur_in(text) else value
 

@@ -155,7 +155,7 @@ def _console(stream: TextIO | None, *, stderr: bool) -> Console:
 
 
 def bystander_note() -> str | None:
-    """What a process says that leaves the run to the first; None in the first, or where it is alone."""
+    """What a process reports that leaves the run to the first; None in the first or only process."""
     rank, count = _number("RANK"), _number("WORLD_SIZE")
     if rank is None or count is None or count < 2 or rank < 1:
         return None

@@ -24,7 +24,7 @@ _TAGGED_TOKEN = re.compile(r"\('([^']*)', '([^']*)'\)")
 
 
 class RegexFilter(Filter):
-    """One match of a pattern, stripped; ``fallback`` where there is none.
+    """One match of a pattern, stripped; ``fallback`` if there is none.
 
     ``group_select`` says which match. Of several groups the first that is not empty counts.
     """
@@ -52,7 +52,7 @@ class RegexFilter(Filter):
         return match
 
     def _match(self, regex: re.Pattern[str], response: Any) -> Any:
-        """The selected match; ``()`` where all of its groups are empty, None without a match."""
+        """The selected match; ``()`` if all of its groups are empty, None without a match."""
         text = response if isinstance(response, str) else ""
         matches = bounded_match(regex.findall, text, pattern=regex.pattern, owner="Filter")
         try:
@@ -149,7 +149,7 @@ class MultiChoiceRegexFilter(RegexFilter):
 
 
 def choices_of(doc: Mapping[str, Any]) -> Iterable[str]:
-    """The doc's field ``choices``, which is where this filter looks whatever the task says."""
+    """The doc's field ``choices``: this filter looks there, whatever the task says."""
     try:
         choices: Iterable[str] = doc["choices"]
     except KeyError:
@@ -200,7 +200,7 @@ class WhitespaceFilter(Filter):
 
 
 class MapFilter(Filter):
-    """Each response looked up in ``mapping_dict``; ``default_value`` where it is not a key."""
+    """Each response looked up in ``mapping_dict``; ``default_value`` if it is not a key."""
 
     def __init__(
         self, mapping_dict: Mapping[Any, Any] | None = None, default_value: Any = None

@@ -192,7 +192,7 @@ SEED = 0
 
 
 def load_detector() -> Any:
-    """The library; an error with the line that installs it where it is missing."""
+    """The library; an error with the line that installs it if it is missing."""
     try:
         import langdetect
     except ModuleNotFoundError:

@@ -20,7 +20,7 @@ Instruction = tuple[str, Mapping[str, Any]]
 
 
 def load_check(name: str, arguments: Mapping[str, Any]) -> Callable[..., bool]:
-    """The check of an id; an error where there is none, or where it does not take the arguments."""
+    """The check of an id; an error if there is none or it does not take the arguments."""
     if name not in CHECKS:
         raise ConfigError(
             f"unknown check {name!r}.{did_you_mean(name, CHECKS)} Checks: "

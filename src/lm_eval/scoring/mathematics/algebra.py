@@ -200,7 +200,7 @@ def power(base: Quotient, exponent: Quotient) -> Quotient:
 
 
 def root(base: Quotient, degree: Quotient) -> Quotient:
-    """The real root where there is one: that of −8 is −2, if the degree is 3."""
+    """The real root if there is one: the cube root of −8 is −2."""
     n = degree.rational
     if n is None or n.denominator != 1 or n < 1:
         raise AlgebraError("the degree of a root is not a whole number")
@@ -297,7 +297,7 @@ def _symbolic_power(base: Quotient, exponent: Quotient) -> Quotient:
 
 
 def value_of(node: Term) -> Quotient:
-    """The quotient of a formula; ``AlgebraError`` where it is not one number or term."""
+    """The quotient of a formula; ``AlgebraError`` if it is not one number or term."""
     value: Quotient = _VALUES.get(node.kind, _no_value)(*node.parts)
     return value
 

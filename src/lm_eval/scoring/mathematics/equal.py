@@ -1,6 +1,6 @@
 """``math_equal``: whether an answer is the gold, as mathematics has it.
 
-First as texts, then by rules: both are parsed and compared exactly, part by part where they are lists,
+First as texts, then by rules: both are parsed and compared exactly, part by part if they are lists,
 intervals, sets or matrices. Units, degrees and dollar signs that only one of them has do not count. With
 ``sympy: true`` what the rules leave open is put to sympy.
 """
@@ -57,7 +57,7 @@ class _Written:
 
     text: str
     form: str
-    """As a text, without what does not matter in one; empty where it has a unit."""
+    """As a text, without what does not matter in one; empty if it has a unit."""
     unit: str
     is_percent: bool
     tree: Term | None
@@ -344,7 +344,7 @@ def _forward(relation: Term) -> Term:
 
 
 def _interval(relation: Term) -> Term:
-    """The interval that inequalities of one variable say; the relation itself where they do not."""
+    """The interval that inequalities of one variable say; the relation itself if they do not."""
     signs, sides = _forward(relation).parts
     if set(signs) - {"<", "<="}:
         return relation
@@ -393,7 +393,7 @@ def math_equal_metric(
 
 
 def _check_options(sympy: Any = False, **others: Any) -> None:
-    """Refuse what the metric does not know, and sympy where it is missing, before anything is asked."""
+    """Refuse unknown options, and sympy if it is not installed, before anything is asked."""
     if others:
         raise ConfigError(
             f"metric 'math_equal' has no option {next(iter(others))!r}. Option: sympy."

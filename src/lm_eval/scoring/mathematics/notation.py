@@ -147,7 +147,7 @@ _TOKEN = re.compile(
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens of a text in uniform notation; ``NotationError`` where it has other characters."""
+    """The tokens of a text in uniform notation; ``NotationError`` if it has other characters."""
     tokens: list[Token] = []
     at, has_gap = 0, False
     while at < len(text):

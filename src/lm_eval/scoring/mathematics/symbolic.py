@@ -30,7 +30,7 @@ class _NotSymbolicError(Exception):
 
 
 def load_sympy() -> Any:
-    """The module; an error with the line that installs it where it is missing."""
+    """The module; an error with the line that installs it if it is missing."""
     try:
         import sympy
     except ModuleNotFoundError:
