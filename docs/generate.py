@@ -163,13 +163,13 @@ def formats_table() -> str:
 FIELD_TEXT = {
     "name": "The format's name; by default the file's name.",
     "summary": "One line for `lm-eval ls formats`. Changes no prompt and no fingerprint.",
-    "version": "Raise it when you change a prompt or a reader: old scores no longer compare.",
-    "kind": "`general`, or `convention`: somebody's prompt for one benchmark, left out of `task@*`. "
+    "version": "Raise it when you change a prompt or a reader: old scores are no longer comparable.",
+    "kind": "`general`, or `convention`: a published prompt for one benchmark, left out of `task@*`. "
     "Changes no prompt and no fingerprint.",
     "output_type": "`multiple_choice` scores continuations, `generate_until` generates and reads, "
     "`loglikelihood` scores the target alone.",
     "answers": "The kind of answer: one `choice`, a `text`, or an `order` of all choices.",
-    "preamble": "Once, before the examples and after the task's `description`. It can read the doc that "
+    "preamble": "Once, before the examples and after the task's `description`. It can use the doc that "
     "is asked, not its choices.",
     "instruction": "Text before the question, exactly as written: end it with `\\n`.",
     "context_prefix": "Directly before the passage, in tasks that have a `doc_to_context`.",
@@ -190,8 +190,8 @@ FIELD_TEXT = {
     "choice_delimiter": "Between choices.",
     "cut_choices": "With a label list that is too short: drop the choices beyond it, with a "
     "warning, instead of refusing the doc.",
-    "scored": "What is scored for each choice: `labels`, `texts`, or the `rest` of the question behind "
-    "its blank (see [what is scored](#what-is-scored)). `null`: labels, or texts where there are none.",
+    "scored": "What is scored for each choice: `labels`, `texts`, or the `rest` of the question after "
+    "its blank (see [what is scored](#what-is-scored)). `null`: labels, or texts if there are none.",
     "scored_format": "What is scored for each choice instead: a sentence from `{{ _choice }}`, "
     "`{{ _question }}` and the doc (see [what is scored](#what-is-scored)).",
     "section_separator": "Before the choices, `answer_instruction` and `answer_prompt`.",
@@ -200,21 +200,21 @@ FIELD_TEXT = {
     "answer_prompt": "Asks for the answer; the last line of the user's text.",
     "gen_prefix": "The start of the answer, prefilled for the model.",
     "target_format": "What a few-shot answer says, from `{label}`, `{answer}` and `{rationale}`.",
-    "rationale_format": "Before that answer, in formats that ask for reasons, for tasks that have a "
+    "rationale_format": "Before that answer, in formats that ask for reasoning, for tasks that have a "
     "[`doc_to_rationale`](tasks.md#worked-reasoning); empty: nothing.",
     "target_delimiter": "Between prompt and answer.",
     "fewshot_delimiter": "Between few-shot examples.",
     "scorer": "The [reader](readers.md) of a format that generates text: a name, a mapping with "
     "`reader`, or a list tried in order.",
     "generation_kwargs": "Stop strings (`until`), `max_gen_toks`, `temperature` … for the model. "
-    "A task's own values count instead; its stop strings are added to these.",
+    "A task's own values override these; its stop strings are added.",
     "metrics": "The [metrics](results.md#metrics); the first one is the score.",
     "words": "Language → name → text, for `{{ _words.name }}` in the other fields: see "
     "[languages](#languages).",
-    "grammar": "What a text that is an answer may be where it is enforced: `choices`, `number`, `line`, "
+    "grammar": "What a text answer may be if it is enforced: `choices`, `number`, `line`, "
     "`{regex: …}`; `null`: a choice if the task has any, else a line. See [enforced](enforced.md).",
-    "enforced": "Whether the model is held to the answers that the format asks for; part of the name "
-    "`…+enforced`, with which it is selected.",
+    "enforced": "Whether the model is constrained to the answers that the format asks for; part of "
+    "the name `…+enforced`, with which it is selected.",
     "normalization": "How scored choices are compared for the score: `none`, `character`, `byte`, "
     "`token`, `pmi`, `calibrated` (see [normalisations](#normalisations)). `null`: as the first "
     "metric says.",
@@ -641,10 +641,10 @@ KEY_TEXT = {
     "tag": "One or more tags: `--tasks TAG` selects every task that has it.",
     "cluster": "What a doc belongs to (a field, or Jinja), such as the passage that several questions "
     "are about: standard errors are then over clusters, not docs.",
-    "checks": "What replies are [checked](metrics.md#instructions) for where there is no gold: `ids` "
+    "checks": "What replies are [checked](metrics.md#instructions) for, without a gold: `ids` "
     "and `arguments`, fields of the docs.",
-    "score_by": "Fields (or Jinja) by which docs are also [scored apart](results.md#scores-by-part), "
-    "such as `subject`; a list or a mapping of names for several.",
+    "score_by": "Fields (or Jinja) by which docs are also [scored separately]"
+    "(results.md#scores-by-part), such as `subject`; a list or a mapping of names for several.",
     "primary_metric": "The [metric](metrics.md#the-score-of-a-task) that is the score, in place of the "
     "format's first; of a list, the first that fits the format.",
     "dataset_path": "Where the [data](data.md) is: a file, a folder, a file type, a hub name.",
@@ -654,13 +654,13 @@ KEY_TEXT = {
     "dataset_files": "Files of a data set on the hub or of a folder, by split: "
     "`{test: data/test-*.parquet}`.",
     "columns": "The columns that docs must have, as a list or with their types (`{answer: int}`): a "
-    "data set that has changed is one message.",
+    "data set that has changed is a clear error.",
     "sample_rows": "A file of [invented rows](tasks.md#invented-rows) in the schema of the data, for "
     "looking at prompts before it is fetched.",
     "custom_dataset": "`!function` that returns a mapping from split to rows.",
     "training_split": "The default source of few-shot examples.",
-    "validation_split": "The split that is asked if there is no `test_split`.",
-    "test_split": "The split that is asked.",
+    "validation_split": "The split that is evaluated if there is no `test_split`.",
+    "test_split": "The split that is evaluated.",
     "fewshot_split": "The split that few-shot examples are drawn from.",
     "process_docs": "`!function` that gets a split's rows and returns the rows to use.",
     "unfold": "A variable and the list of its values in a row, each of which makes a doc: see "
@@ -680,11 +680,11 @@ KEY_TEXT = {
     "[worked reasoning](tasks.md#worked-reasoning).",
     "doc_to_target": "The right answer, a [field spec](fields.md).",
     "doc_to_choice": "The list of choices, a [field spec](fields.md).",
-    "language": "The language of the docs, such as `de`: formats say their words in it, see "
+    "language": "The language of the docs, such as `de`: formats ask in it, see "
     "[languages](formats.md#languages).",
-    "shuffle_choices": "A seed: the choices of each doc are shown in an order of their own; see "
+    "shuffle_choices": "A seed with which the choices of each doc are shuffled; see "
     "[the order of choices](tasks.md#the-order-of-choices).",
-    "target_type": "What `doc_to_target` gives, where that could mean two choices: `index` (from 0), "
+    "target_type": "What `doc_to_target` gives, if that could mean two choices: `index` (from 0), "
     "`one_based`, `label` or `text`; see [the target](fields.md#the-target).",
     "doc_to_image": "Images of a doc, for models that take them: a field, fields, or a `!function`.",
     "doc_to_audio": "A doc's audio, likewise.",
@@ -698,7 +698,7 @@ KEY_TEXT = {
     "([chosen examples](tasks.md#chosen-examples)), `split`, `process_docs` and "
     "`where`; for the examples only, `doc_to_*`, `gen_prefix` and the delimiters.",
     "num_fewshot": "Examples before each question; `--num_fewshot` overrides it, except 0.",
-    "metric_list": "Entries with `metric`: added to the format's metrics where they fit.",
+    "metric_list": "Entries with `metric`: added to the format's metrics if they fit.",
     "normalization": "How scored choice texts are compared for the score: "
     "see [normalisations](formats.md#normalisations).",
     "output_type": "Without a format: `multiple_choice`, `generate_until` (the default), "

@@ -61,7 +61,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     ``batch_size``                 prompts in one request
     ``timeout``, ``max_retries``   seconds for one attempt, and how many more there may be
     ``max_length``                 prompt and answer together, in tokens
-    ``max_gen_toks``               the limit for generated tokens where a task gives none
+    ``max_gen_toks``               the limit for generated tokens if a task sets none
     ``seed``                       sent along; repeats of a sampled request count up from it
     ``add_bos_token``, ``custom_prefix_token_id``  put before a prompt, or an empty context
     ``truncate``                   cut prompts that are sent as text to ``max_length`` as well

@@ -47,7 +47,7 @@ class GgufLM(LocalLM):
     ``kv_budget``      bytes for the keys and values of texts in work, by default 1 GiB; a single text
                        takes what it needs
     ``add_bos_token``  by default what the file says; never a second BOS
-    ``max_gen_toks``   the limit for generated tokens where a task gives none
+    ``max_gen_toks``   the limit for generated tokens if a task sets none
     ``seed``           for sampling
 
     Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.

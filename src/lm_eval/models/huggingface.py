@@ -72,19 +72,19 @@ class HFLM(HFFacts):
     ``device_map``           how to spread the model over devices; ``parallelize=true`` is ``auto``
     ``backend``              ``causal`` or ``seq2seq``; by default what the model is
     ``max_length``           the window in tokens; by default the model's own
-    ``max_gen_toks``         the limit for generated tokens where a task gives none
+    ``max_gen_toks``         the limit for generated tokens if a task sets none
     ``batch_size``           texts per pass, or ``auto``: as many as fit, at most ``max_batch_size``
     ``add_bos_token``        by default what the tokenizer does; never a second BOS
     ``prefix_token_id``      token before a text without context; by default BOS, else EOS
     ``trust_remote_code``    whether Python code that comes with a model is run
     ``peft``                 an adapter: a folder or a hub name
     ``chat_template_args``   variables for the chat template; ``enable_thinking`` is one of them
-    ``think_end_token``      text or token id behind which the answer begins
-    ``prefix_cache``         whether beginnings that requests share are evaluated once
+    ``think_end_token``      text or token id after which the answer begins
+    ``prefix_cache``         whether prefixes that requests share are evaluated once
     ``kv_budget``            memory for that, in bytes
     ``attn_implementation``  ``eager``, ``sdpa``, ``flash_attention_2``, …
     ``seed``                 for sampling
-    ``softmax_dtype``        precision of log-probs where it is not to be ``float32``
+    ``softmax_dtype``        precision of log-probs, if not ``float32``
     ``truncation``           cut prompts at the tokenizer's own limit first, as the harness does
     ``mixed_precision_dtype`` precision in which layers are computed (``torch.autocast``)
     ``load_in_4bit``         quantise the weights with ``bitsandbytes`` while they are loaded, as
@@ -96,7 +96,7 @@ class HFLM(HFFacts):
     ``max_memory_per_gpu``   the same for every GPU
     ``offload_folder``       where weights go that no device has room for
     ``gguf_file``            a GGUF file in the folder ``pretrained``
-    ``use_fast_tokenizer``   without effect: the fast tokenizer is used where there is one
+    ``use_fast_tokenizer``   without effect: the fast tokenizer is used if there is one
     ``low_cpu_mem_usage``    without effect: weights are always loaded this way
     ``logits_cache``         without effect: see ``prefix_cache``
 

@@ -298,7 +298,7 @@ for _metric in (
     ),
     Metric(
         "first_choice",
-        "the first choice is the likeliest, where none is right: a stereotype, say",
+        "the first choice is the likeliest; for tasks without a right one, such as stereotypes",
         lambda outcome: float(outcome.picked() == 0),
     ),
     Metric(
@@ -316,7 +316,7 @@ for _metric in (
     ),
     Metric(
         "perplexity",
-        "exp of the mean negative log-likelihood of the target, where it alone is scored",
+        "exp of the mean negative log-likelihood of the target, if it alone is scored",
         lambda outcome: outcome.logprobs[0] if len(outcome.logprobs) == 1 else None,
         aggregate=perplexity_estimate,
         higher_is_better=False,

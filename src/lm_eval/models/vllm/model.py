@@ -58,24 +58,24 @@ class VLLM(TokenizedLM):
     ``revision``                branch, tag or commit on the hub
     ``trust_remote_code``       whether Python code that comes with a model is run
     ``tokenizer``               another tokenizer than the model's own: a hub name or a folder
-    ``tokenizer_mode``          vLLM's ``tokenizer_mode``, where it is not to be ``auto``
+    ``tokenizer_mode``          vLLM's ``tokenizer_mode``
     ``tokenizer_revision``      branch, tag or commit of ``tokenizer``
     ``add_bos_token``           by default what the tokenizer does; never a second BOS
     ``prefix_token_id``         token before a text without context; by default BOS, else EOS
     ``tensor_parallel_size``    GPUs over which the model is spread
     ``data_parallel_size``      copies of the model, as replicas of ``--model ray``
-    ``quantization``            vLLM's name of a quantization, where the checkpoint does not say it
+    ``quantization``            vLLM's name of a quantization, if the checkpoint does not give it
     ``max_model_len``           the window in tokens; by default the model's own
     ``max_length``              the same
-    ``max_gen_toks``            the limit for generated tokens where a task gives none
+    ``max_gen_toks``            the limit for generated tokens if a task sets none
     ``gpu_memory_utilization``  the part of the GPU's memory that vLLM takes, 0.9 by default
     ``lora_local_path``         an adapter (LoRA): a folder or a hub name
     ``max_lora_rank``           the largest rank of an adapter, 16 by default
     ``chat_template_args``      variables for the chat template; ``enable_thinking`` is one of them
     ``enable_thinking``         for templates that know it, whether the model reasons first
-    ``think_end_token``         text or token id behind which the answer begins
+    ``think_end_token``         text or token id after which the answer begins
     ``seed``                    for sampling
-    ``max_batch_size``          texts at work at once (vLLM's ``max_num_seqs``)
+    ``max_batch_size``          texts processed at once (vLLM's ``max_num_seqs``)
     ``batch_size``              without effect: vLLM finds its batches itself
     ``swap_space``              for releases of vLLM that have it
     ``device``                  without effect: vLLM takes the device that it was built for
