@@ -38,21 +38,17 @@ def process_field(doc: Doc, spec: Any, default: Any = None) -> Any:
     return default if spec is None else compile_field(spec)(doc)
 
 
-def compile_field(spec: Any, *, prints_none: bool = False) -> Field:
-    """A field spec, ready to be called on docs. Compiling the same string again is free.
-
-    ``prints_none`` keeps the harness's habit of printing a missing value as ``None``; without it,
-    printing None is an error.
-    """
+def compile_field(spec: Any) -> Field:
+    """A field spec, ready to be called on docs. Compiling the same string again is free."""
     if isinstance(spec, str) and not callable(spec):
-        return _compile_string(str(spec), prints_none)
+        return _compile_string(str(spec))
     return Field(spec, "callable" if callable(spec) else "literal", None)
 
 
 @lru_cache(maxsize=4096)
 def compile_template(source: str) -> Callable[[Doc], str]:
     """A Jinja source as the harness renders it: always to text, and None prints as ``None``."""
-    environment = _environment(True)
+    environment = _environment(prints_none=True)
     try:
         return _renderer(environment, source, environment.parse(source))
     except COMPILE_ERRORS as error:
@@ -89,7 +85,7 @@ class Field:
         """The Jinja expression between the braces, for a spec that is one expression."""
         if self.kind != "expression":
             return None
-        tokens = [(kind, text) for _, kind, text in _environment(False).lex(self.spec)]
+        tokens = template_tokens(self.spec)
         kinds = [kind for kind, _ in tokens]
         start, end = kinds.index("variable_begin") + 1, kinds.index("variable_end")
         return "".join(text for _, text in tokens[start:end]).strip()
@@ -99,15 +95,15 @@ class Field:
         """The text of a template outside its braces; empty for every other kind of spec."""
         if self.kind != "template":
             return ""
-        tree = _environment(False).parse(self.spec)
+        tree = _environment().parse(self.spec)
         return "".join(data.data for data in tree.find_all(nodes.TemplateData))
 
 
 @lru_cache(maxsize=4096)
-def _compile_string(source: str, prints_none: bool) -> Field:
+def _compile_string(source: str) -> Field:
     if not is_jinja(source):
         return Field(source, "word" if BARE_WORD.fullmatch(source) else "text", None)
-    environment = _environment(prints_none)
+    environment = _environment()
     try:
         tree = environment.parse(source)
         expression = _only_expression(tree)
@@ -154,7 +150,7 @@ def shorten(text: Any, limit: int = 80) -> str:
 def template_tokens(source: str) -> list[tuple[str, str]]:
     """The tokens of a template, ``(kind, text)``, which together are the whole of it."""
     try:
-        return [(kind, text) for _, kind, text in _environment(False).lex(source)]
+        return [(kind, text) for _, kind, text in _environment().lex(source)]
     except COMPILE_ERRORS as error:
         raise _syntax_problem(source, error) from None
 
@@ -166,7 +162,7 @@ def template_parts(source: str) -> list[tuple[str, str]] | None:
     """
     pieces: list[tuple[str, str]] = []
     inside: list[str] | None = None
-    for _, kind, text in _environment(False).lex(source):
+    for _, kind, text in _environment().lex(source):
         if kind == "variable_begin" and text == "{{":
             inside = []
         elif kind == "variable_end" and text == "}}" and inside is not None:
@@ -309,7 +305,8 @@ def _call(function: Callable[[Doc], Any], doc: Doc) -> Any:
 
 
 @lru_cache(maxsize=2)
-def _environment(prints_none: bool) -> Sandbox:
+def _environment(*, prints_none: bool = False) -> Sandbox:
+    """The sandbox for templates; printing None is an error unless ``prints_none``."""
     environment = Sandbox(
         undefined=StrictUndefined,
         keep_trailing_newline=True,
@@ -340,7 +337,7 @@ def equality(spec: Any) -> tuple[str, Any] | None:
     """``("category", "biology")`` for ``{{ category == 'biology' }}``; None for any other spec."""
     if not isinstance(spec, str) or not is_jinja(spec):
         return None
-    compared = _only_expression(_environment(False).parse(spec))
+    compared = _only_expression(_environment().parse(spec))
     if not isinstance(compared, nodes.Compare) or len(compared.ops) != 1:
         return None
     name, operand = _column(compared.expr), compared.ops[0]
@@ -378,7 +375,7 @@ def fields_lacking(spec: Any, doc: Doc) -> list[str]:
 def _names_read(source: str) -> frozenset[str]:
     from jinja2 import meta
 
-    tree = _environment(False).parse(source)
+    tree = _environment().parse(source)
     names = meta.find_undeclared_variables(tree)
     if DOC in names:  # doc['Correct Answer'] reads that column
         keys = [item.arg for item in tree.find_all(nodes.Getitem) if _is_doc(item.node)]

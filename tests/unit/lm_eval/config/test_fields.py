@@ -234,7 +234,7 @@ def test_printing_none_is_an_error_that_names_the_field(spec: str) -> None:
     [("Q: {{ empty }}", "Q: None"), ("{{ 'a' ~ empty }}", "aNone"), ("{{ empty }}\n", "None\n")],
 )
 def test_harness_rules_print_none(spec: str, printed: str) -> None:
-    assert compile_field(spec, prints_none=True)(DOC) == printed
+    assert compile_template(spec)(DOC) == printed
 
 
 def test_none_may_be_tested_for() -> None:
