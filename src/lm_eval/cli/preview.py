@@ -177,7 +177,7 @@ def _shuffling(task: ConfigurableTask, item: Item) -> str:
     """Where each choice shown is in the data, counted from 1."""
     seed = task.config.shuffle_choices
     assert isinstance(task.prompts, FormatPrompts), "only formats shuffle"
-    places = " ".join(str(place + 1) for place in task.prompts.places_in_data(item))
+    places = " ".join(str(index + 1) for index in task.prompts.data_order(item))
     return f"choices {places} of the data (shuffle_choices: {seed})"
 
 

@@ -160,11 +160,11 @@ def parse_samples(text: str | Mapping[str, Any] | None) -> dict[str, list[int]] 
     if text is None:
         return None
     value = json_object(_inline_or_file(text), "--samples") if isinstance(text, str) else text
-    for task, places in value.items():
-        if not isinstance(places, list) or not places or not all(map(_is_place, places)):
+    for task, numbers in value.items():
+        if not isinstance(numbers, list) or not numbers or not all(map(_is_doc_number, numbers)):
             raise UsageError(
                 f"--samples: task {task!r} needs a list of doc numbers such as [0, 3], "
-                f"not {shorten(places)}."
+                f"not {shorten(numbers)}."
             )
     return dict(value)
 
@@ -212,7 +212,7 @@ def _as_argument(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _is_place(value: Any) -> bool:
+def _is_doc_number(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 

@@ -1,4 +1,4 @@
-"""Filters of templates beside Jinja's own: patterns, texts that hold values, boxed answers, places.
+"""Filters of templates beside Jinja's own: patterns, texts that hold values, boxed answers, indices.
 
 Text in data is never run: ``from_json`` and ``from_literal`` read values, and refuse anything else.
 What cannot be read is an error that the field reports with the task and the doc, never an empty value.
@@ -204,18 +204,18 @@ def _closing_braces(text: str) -> dict[int, int]:
     return ends
 
 
-# Places
+# Indices
 
 
 def indices(values: Sequence[Any], value: Any) -> list[int]:
-    """The places, counted from 0, where a list holds ``value``."""
+    """The indices at which a list holds ``value``, counted from 0."""
     if isinstance(values, Undefined):
         str(values)  # raises, with the name
     if not isinstance(values, list | tuple):
         raise FilterError(
             f"indices takes a list, such as `labels | indices(1)`; this is {_shown(values)}"
         )
-    return [place for place, item in enumerate(values) if item == value]
+    return [index for index, item in enumerate(values) if item == value]
 
 
 # Names of texts

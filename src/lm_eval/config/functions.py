@@ -158,8 +158,8 @@ class FunctionRef:
         )
 
     def _call_failed(self, error: Exception) -> str:
-        place = _place(error, str(self.file or ""))
-        where = f" at {place}" if place else ""
+        location = _location(error, str(self.file or ""))
+        where = f" at {location}" if location else ""
         hint = ""
         if isinstance(error, ModuleNotFoundError):
             hint = " Import files beside the helper at its top, not inside the function."
@@ -277,16 +277,16 @@ def _is_installed(name: str) -> bool:
 
 
 def _import_failed(error: BaseException, what: str, path: str, wanted_by: str) -> NoReturn:
-    place = _place(error, path)
+    location = _location(error, path)
     package = missing_package(error)
     hint = ""
     if package is not None:
         hint = f" Install the package that provides {package!r}, or put the file beside it."
     raise HelperError(
         f"`{wanted_by}` cannot be used: importing {what} failed"
-        f"{f' at {place}' if place else ''}: {_text(error)}{hint}",
+        f"{f' at {location}' if location else ''}: {_text(error)}{hint}",
         path=path or None,
-        line=int(place.rpartition(":")[2]) if place else None,
+        line=int(location.rpartition(":")[2]) if location else None,
         reason=_text(error),
         package=package,
     ) from error
@@ -306,8 +306,8 @@ def missing_package(error: BaseException) -> str | None:
     return advice[1] if advice else None
 
 
-def _place(error: BaseException, path: str) -> str:
-    """``file:line`` where the error arose: the innermost place in the helper's own folder."""
+def _location(error: BaseException, path: str) -> str:
+    """``file:line`` where the error arose: the innermost location in the helper's own folder."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return f"{error.filename}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)

@@ -426,15 +426,15 @@ def _broken_json(error: Exception, text: str, source: str, first_line: int) -> D
         problem = f"{error}; remove one of the two"
     else:
         problem = "a number with too many digits; put it in quotes"
-    place = source if "\n" in text else f"{source}, line {first_line}"
-    return DataError(f"{place}: {problem}.\n{excerpt(text.partition(chr(10))[0], 0)}")
+    where = source if "\n" in text else f"{source}, line {first_line}"
+    return DataError(f"{where}: {problem}.\n{excerpt(text.partition(chr(10))[0], 0)}")
 
 
-def _not_an_object(row: Any, place: str) -> DataError:
+def _not_an_object(row: Any, where: str) -> DataError:
     shown = json.dumps(row)
     shown = shown if len(shown) <= 60 else f"{shown[:60]}…"
     return DataError(
-        f'{place}: each row must be an object such as {{"question": "…"}}, and this one is a '
+        f'{where}: each row must be an object such as {{"question": "…"}}, and this one is a '
         f"{_kind(row)}: {shown}"
     )
 

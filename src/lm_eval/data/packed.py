@@ -49,11 +49,11 @@ class PackedRows(Sequence[Row]):
             if number == key // BLOCK_ROWS:
                 return rows[key % BLOCK_ROWS]
         if isinstance(key, slice):
-            return [self[place] for place in range(*key.indices(self._count))]
-        place = key + self._count if key < 0 else key
-        if not 0 <= place < self._count:
+            return [self[index] for index in range(*key.indices(self._count))]
+        index = key + self._count if key < 0 else key
+        if not 0 <= index < self._count:
             raise IndexError(f"There is no row {key}: the table has {self._count} rows.")
-        block, at = divmod(place, BLOCK_ROWS)
+        block, at = divmod(index, BLOCK_ROWS)
         number, rows = self._unpacked[block % _UNPACKED_BLOCKS]
         return rows[at] if number == block else self._unpack(block)[at]
 

@@ -36,10 +36,10 @@ def is_on_hub(
     """Whether ``load_splits`` would ask the hub (or another server) rather than read local files."""
     if dataset_path in READERS:
         return _has_url((dataset_kwargs or {}).get("data_files"))
-    places = Places(base_dir)
-    path = places.find(dataset_path)
+    search = SearchPath(base_dir)
+    path = search.find(dataset_path)
     if path is None:
-        return not places.looks_like_path(dataset_path, SUFFIXES)
+        return not search.looks_like_path(dataset_path, SUFFIXES)
     return not path.is_file() and not _is_data_folder(path, dataset_path, dataset_name)
 
 
@@ -83,7 +83,7 @@ def load_splits(
             LmEvalWarning,
             stacklevel=2,
         )
-    local = _local_splits(dataset_path, dataset_name, _local_options(kwargs), Places(base_dir))
+    local = _local_splits(dataset_path, dataset_name, _local_options(kwargs), SearchPath(base_dir))
     return _read_by(local, dates=reads_dates, is_private=is_private)
 
 
@@ -98,13 +98,13 @@ def _add_files(kwargs: dict[str, Any], files: Any, dataset_path: str) -> None:
 
 
 def _local_splits(
-    dataset_path: str, name: str | None, options: dict[str, Any], places: Places
+    dataset_path: str, name: str | None, options: dict[str, Any], search: SearchPath
 ) -> Splits:
     if dataset_path in READERS:
-        return _from_data_files(dataset_path, options, places)
-    path = places.find(dataset_path)
+        return _from_data_files(dataset_path, options, search)
+    path = search.find(dataset_path)
     if path is None:
-        raise DataError(places.missing(dataset_path))
+        raise DataError(search.missing(dataset_path))
     return _from_file(path, options) if path.is_file() else _from_folder(path, name, options)
 
 
@@ -126,16 +126,16 @@ def _has_url(data_files: Any) -> bool:
     return isinstance(data_files, str) and "://" in data_files
 
 
-def _from_data_files(type_name: str, options: dict[str, Any], places: Places) -> Splits:
+def _from_data_files(type_name: str, options: dict[str, Any], search: SearchPath) -> Splits:
     data_files, data_dir = options.pop("data_files", None), options.pop("data_dir", None)
     READERS[type_name].check_options(options, type_name)
     if data_dir is not None:
-        folder = places.find(str(data_dir))
+        folder = search.find(str(data_dir))
         if folder is None or not folder.is_dir():
-            raise DataError(places.missing(str(data_dir), what="folder"))
+            raise DataError(search.missing(str(data_dir), what="folder"))
         if data_files is None:
             return _from_folder(folder, None, options, type_name)
-        places = Places(folder)
+        search = SearchPath(folder)
     if not data_files:
         raise DataError(
             f"dataset_path: {type_name} needs to know its files: dataset_kwargs: "
@@ -143,7 +143,7 @@ def _from_data_files(type_name: str, options: dict[str, Any], places: Places) ->
         )
     by_split = data_files if isinstance(data_files, Mapping) else {"train": data_files}
     loaders = {
-        _split_name(split): FileLoader(places.expand(entry, split), options, type_name)
+        _split_name(split): FileLoader(search.expand(entry, split), options, type_name)
         for split, entry in by_split.items()
     }
     return Splits(loaders, f"dataset_kwargs.data_files ({type_name})")
@@ -194,7 +194,7 @@ def _from_folder(
     folder: Path, name: str | None, options: dict[str, Any], type_name: str | None = None
 ) -> Splits:
     if "data_files" in options:
-        return _from_data_files(_single_type(options, folder), options, Places(folder))
+        return _from_data_files(_single_type(options, folder), options, SearchPath(folder))
     folder = _subfolder(folder, name)
     groups = _by_split(_data_files_in(folder, type_name), folder)
     if not groups:
@@ -298,7 +298,7 @@ def _is_shard(path: Path, folder: Path) -> bool:
 # Where local data files are looked for: beside the YAML file, then in the current folder
 
 
-class Places:
+class SearchPath:
     """The folders in which a relative path is looked for, in order."""
 
     def __init__(self, base_dir: Path | str | None) -> None:

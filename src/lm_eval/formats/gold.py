@@ -1,7 +1,7 @@
 """Which choice a target names: never two without an error.
 
 In: a target as the data has it, the choices' texts and, where the data brings them, their labels. Out:
-the place of the right choice. A target that could mean two different choices is an
+the index of the right choice. A target that could mean two different choices is an
 ``AmbiguousGoldError`` that shows the line to write; one that names none is a ``GoldError``, and its doc
 can be skipped. A format's own labels are never asked.
 """
@@ -32,7 +32,7 @@ TWICE = "the target is the text of two choices"
 _AROUND_LABELS = "()[]{}<>.:, \t\n"
 
 Readings = dict[str, int]
-"""What a target may be (a ``TargetType``) → the place of the choice it then names."""
+"""What a target may be (a ``TargetType``) → the index of the choice it then names."""
 Row = tuple[Any, Sequence[str], Sequence[str]]
 """A doc's target, its choices' texts and their labels in the data, if it has any."""
 
@@ -89,7 +89,7 @@ def resolve_gold(
     labels: Sequence[str] = (),
     column: GoldColumn = ALONE,
 ) -> int:
-    """The place of the right choice.
+    """The index of the right choice.
 
     ``target`` may be a 0-based index, the choice's own text, its label in the data, an upper-case
     letter, or digits. What could mean two choices is an error, unless the column settles it.
@@ -99,9 +99,9 @@ def resolve_gold(
     if type(target) is int and 0 <= target < len(choices) and column.holds_indices:
         return target
     if type(target) is str and not labels:
-        place = _plain_place(target, choices)
-        if place is not None:
-            return place
+        index = _plain_index(target, choices)
+        if index is not None:
+            return index
     if is_missing(target):
         raise no_gold(target)
     readings = readings_of(target, choices, labels)
@@ -112,17 +112,17 @@ def resolve_gold(
     return _settled(target, choices, readings, column)
 
 
-def _plain_place(target: str, choices: Sequence[str]) -> int | None:
-    """The place of a text that is neither a letter nor digits, or of a letter that is not a text.
+def _plain_index(target: str, choices: Sequence[str]) -> int | None:
+    """The index of a text that is neither a letter nor digits, or of a letter that is not a text.
 
     What most targets are, at a fraction of the cost of looking at all readings.
     """
     if target[:2].isalpha() and len(target) > 1:
-        places = [at for at, text in enumerate(choices) if text == target or text.strip() == target]
-        return places[0] if len(places) == 1 else None
-    place = ascii_uppercase.find(target) if len(target) == 1 else -1
-    is_letter = 0 <= place < len(choices) and all(text.strip() != target for text in choices)
-    return place if is_letter else None
+        indices = _indices_of(target, choices)
+        return indices[0] if len(indices) == 1 else None
+    index = ascii_uppercase.find(target) if len(target) == 1 else -1
+    is_letter = 0 <= index < len(choices) and all(text.strip() != target for text in choices)
+    return index if is_letter else None
 
 
 def readings_of(target: Any, choices: Sequence[str], labels: Sequence[str] = ()) -> Readings:
@@ -130,11 +130,11 @@ def readings_of(target: Any, choices: Sequence[str], labels: Sequence[str] = ())
     count = len(choices)
     written = _written(target)
     readings: Readings = {}
-    at_text = _places_of(str(target), choices) or _places_of(written, choices)
+    at_text = _indices_of(str(target), choices) or _indices_of(written, choices)
     if len(at_text) == 1:
         readings["text"] = at_text[0]
     bare = written.strip(_AROUND_LABELS)
-    at_label = _place_of_label(written, bare, labels, count)
+    at_label = _label_index(written, bare, labels, count)
     if at_label is not None:
         readings["label"] = at_label
     number = int(bare) if _is_count(bare) else -1
@@ -164,30 +164,30 @@ def has_twins(choices: Sequence[str]) -> bool:
 
 
 def with_twins(gold: Sequence[int], choices: Sequence[str]) -> tuple[int, ...]:
-    """The right places, and behind them all others that have the text of a right one."""
-    texts = {choices[place].strip() for place in gold}
+    """The indices of the right choices, then of the others that have the text of a right one."""
+    texts = {choices[index].strip() for index in gold}
     others = (at for at, choice in enumerate(choices) if at not in gold and choice.strip() in texts)
     return (*gold, *others)
 
 
 def one_of_each_text(choices: Sequence[str], gold: Sequence[int]) -> list[int]:
-    """A place for each text among the choices: the right one of those that have it, else the first."""
+    """One index for each text among the choices: of the right choice, else of the first that has it."""
     first: dict[str, int] = {}
-    for place, choice in enumerate(choices):
-        first.setdefault(choice.strip(), place)
-    for place in reversed(gold):
-        if place < len(choices):
-            first[choices[place].strip()] = place
+    for index, choice in enumerate(choices):
+        first.setdefault(choice.strip(), index)
+    for index in reversed(gold):
+        if index < len(choices):
+            first[choices[index].strip()] = index
     return sorted(first.values())
 
 
 def check_not_cut(
-    places: Sequence[int], labels: Sequence[str], choices: Sequence[str], format_name: str
+    indices: Sequence[int], labels: Sequence[str], choices: Sequence[str], format_name: str
 ) -> None:
     """Refuse a right choice beyond the labels of a format that drops what has none."""
-    if labels and max(places) >= len(labels):
+    if labels and max(indices) >= len(labels):
         raise GoldError(
-            f"the right choice is number {max(places) + 1} of {len(choices)}, but format "
+            f"the right choice is number {max(indices) + 1} of {len(choices)}, but format "
             f"{format_name!r} has {len(labels)} labels and drops what is beyond them. Give it "
             f"{len(choices)} choice_labels."
         )
@@ -200,16 +200,16 @@ def told_apart(
     *,
     are_labels: bool,
 ) -> tuple[Sequence[int], tuple[str, ...], tuple[str, ...]]:
-    """The places, labels and texts of choices, with every text once.
+    """The indices, labels and texts of choices, with every text once.
 
     A text that several choices have means the right one of them, else the first. Their labels stay what
     they are, unless the texts are the labels (``are_labels``).
     """
     kept = one_of_each_text(choices, gold)
     if are_labels:
-        texts = tuple(choices[place] for place in kept)
+        texts = tuple(choices[index] for index in kept)
         return kept, texts, texts
-    texts = tuple(choice if place in kept else "" for place, choice in enumerate(choices))
+    texts = tuple(choice if index in kept else "" for index, choice in enumerate(choices))
     return range(len(choices)), labels, texts
 
 
@@ -235,26 +235,26 @@ def _folded(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def _places_of(written: str, choices: Sequence[str]) -> list[int]:
-    """The places of a text, whatever blanks are around it."""
+def _indices_of(written: str, choices: Sequence[str]) -> list[int]:
+    """The indices of a text, whatever blanks are around it."""
     text = written.strip()
     return [at for at, choice in enumerate(choices) if choice == written or choice.strip() == text]
 
 
-def _place_of_label(
+def _label_index(
     written: str, bare: str, labels: Sequence[str], count: int, *, any_case: bool = False
 ) -> int | None:
-    """The place of a label in the data; where it has none, of an upper-case letter."""
+    """The index of a label in the data; where it has none, of an upper-case letter."""
     if labels:
-        place = _place_in(labels, (written, bare), any_case=any_case)
-        if place is not None or any(len(label.strip()) == 1 for label in labels):
-            return place
+        index = _index_in(labels, (written, bare), any_case=any_case)
+        if index is not None or any(len(label.strip()) == 1 for label in labels):
+            return index
     letters = ascii_uppercase[:count]
     wanted = bare.upper() if any_case else bare
     return letters.index(wanted) if len(wanted) == 1 and wanted in letters else None
 
 
-def _place_in(labels: Sequence[str], spellings: Iterable[str], *, any_case: bool) -> int | None:
+def _index_in(labels: Sequence[str], spellings: Iterable[str], *, any_case: bool) -> int | None:
     for wanted in spellings:
         for fold in (str.strip, _folded) if any_case else (str.strip,):
             same = [at for at, label in enumerate(labels) if fold(label) == fold(wanted)]
@@ -264,30 +264,30 @@ def _place_in(labels: Sequence[str], spellings: Iterable[str], *, any_case: bool
 
 
 def _as_type(target: Any, choices: Sequence[str], labels: Sequence[str], target_type: str) -> int:
-    """The place that a target names where the task says what targets are."""
+    """The index that a target names where the task says what targets are."""
     if is_missing(target):
         raise no_gold(target)
     written = _written(target)
     bare = written.strip(_AROUND_LABELS)
-    place: int | None
+    index: int | None
     if target_type == "label":
-        place = _place_of_label(written, bare, labels, len(choices), any_case=True)
+        index = _label_index(written, bare, labels, len(choices), any_case=True)
     elif target_type == "text":
-        if len(_places_of(str(target), choices)) > 1:
-            raise _in_two_places(target)
-        place = readings_of(target, choices).get("text")
+        if len(_indices_of(str(target), choices)) > 1:
+            raise _text_twice(target)
+        index = readings_of(target, choices).get("text")
     else:
         number = int(target) if isinstance(target, bool) else int(bare) if _is_count(bare) else -1
-        place = number - (target_type == "one_based")
-        place = place if 0 <= place < len(choices) else None
-    if place is None:
+        index = number - (target_type == "one_based")
+        index = index if 0 <= index < len(choices) else None
+    if index is None:
         known = f" ({', '.join(labels)})" if target_type == "label" and labels else ""
         raise GoldError(
             f"target {shorten(target)} is not {TARGET_TYPES[target_type]}{known}, as `target_type: "
             f"{target_type}` says, for the {len(choices)} choices ({_shown(choices)}).",
             skip_reason=NO_MATCH,
         )
-    return place
+    return index
 
 
 def _is_doubtful(target: Any, readings: Readings, column: GoldColumn) -> bool:
@@ -298,7 +298,7 @@ def _is_doubtful(target: Any, readings: Readings, column: GoldColumn) -> bool:
 
 
 def _settled(target: Any, choices: Sequence[str], readings: Readings, column: GoldColumn) -> int:
-    """The place that remains when the whole column is looked at; an error where two remain."""
+    """The index that remains when the whole column is looked at; an error where two remain."""
     by_label = readings.get("label")
     if by_label is not None:
         if readings.get("text", by_label) == by_label:
@@ -308,7 +308,7 @@ def _settled(target: Any, choices: Sequence[str], readings: Readings, column: Go
     fits = column.fits()
     if readings.keys() == {"one_based"} and (column.rows is None or "one_based" not in fits):
         raise _unmatched(target, choices, column)
-    left = {kind: place for kind, place in readings.items() if kind in fits} or dict(readings)
+    left = {kind: index for kind, index in readings.items() if kind in fits} or dict(readings)
     if "index" in left and not isinstance(target, str):
         left.pop("one_based", None)  # a number counts from 0 unless the column shows otherwise
     if left.keys() != {"one_based"} and len(set(left.values())) == 1:
@@ -320,8 +320,8 @@ def _ambiguous(
     target: Any, choices: Sequence[str], readings: Readings, column: GoldColumn
 ) -> AmbiguousGoldError:
     meanings = "; ".join(
-        f"`target_type: {kind}` for {TARGET_TYPES[kind]}, here {shorten(choices[place], 40)}"
-        for kind, place in readings.items()
+        f"`target_type: {kind}` for {TARGET_TYPES[kind]}, here {shorten(choices[index], 40)}"
+        for kind, index in readings.items()
     )
     return AmbiguousGoldError(
         f"target {shorten(target)} may mean more than one choice. {_seems(readings, column)}Write in "
@@ -347,8 +347,8 @@ def _seems(readings: Readings, column: GoldColumn) -> str:
 
 def _unmatched(target: Any, choices: Sequence[str], column: GoldColumn) -> GoldError:
     written = _written(target)
-    if len(_places_of(str(target), choices)) > 1:
-        return _in_two_places(target)
+    if len(_indices_of(str(target), choices)) > 1:
+        return _text_twice(target)
     if not written.strip():
         return no_gold(target)
     if isinstance(target, bool):
@@ -371,7 +371,7 @@ def _unmatched(target: Any, choices: Sequence[str], column: GoldColumn) -> GoldE
     )
 
 
-def _in_two_places(target: Any) -> GoldError:
+def _text_twice(target: Any) -> GoldError:
     return GoldError(
         f"target {shorten(target)} is the text of more than one choice, so it does not say which is "
         "right. Make the choices distinct, or give the right one's index.",

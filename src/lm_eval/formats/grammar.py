@@ -28,7 +28,7 @@ _SPECIAL = frozenset(r"\.+*?()|[]{}^$")
 
 @dataclass(frozen=True)
 class Hole:
-    """The place of an answer: one of ``choices``, else what a regular expression allows.
+    """Where an answer goes: one of ``choices``, else what a regular expression allows.
 
     ``name`` is that of the kind of pattern (``number``, ``line``); empty for one that a format wrote.
     """
@@ -216,7 +216,7 @@ class Grammar:
 
     def _hole_names(self) -> tuple[str, ...]:
         count = len(self.holes)
-        return ("answer",) if count == 1 else tuple(str(place + 1) for place in range(count))
+        return ("answer",) if count == 1 else tuple(map(str, range(1, count + 1)))
 
     def allows(self, text: str) -> bool:
         """Whether the parts allow this text."""
@@ -370,7 +370,7 @@ def order_of(labels: Sequence[str]) -> Hole:
 def grammar_of(target_format: str, hole: Callable[[str], Hole], *, reasons_first: bool) -> Grammar:
     """The grammar of replies that look like ``target_format``.
 
-    ``hole`` gives what may be in the place of the answer, by what follows it. Everything before the
+    ``hole`` gives what the answer may be, by what follows it. Everything before the
     answer announces it: where the model gives reasons first, that is the opening.
     """
     before, after, is_behind, is_reasoned = "", "", False, reasons_first

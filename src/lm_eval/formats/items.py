@@ -28,7 +28,7 @@ FEW_CHOICES = "fewer than two choices"
 class Item:
     """A doc's question, choices and gold. ``gold`` holds every acceptable answer, the first one shown.
 
-    Its elements are places of choices, texts, or (for orders) tuples of places. ``context`` is the
+    Its elements are indices of choices, texts, or (for orders) tuples of indices. ``context`` is the
     passage that the question is about and ``rationale`` a shot's worked reasoning, each empty where
     there is none.
     """
@@ -218,10 +218,10 @@ def _gold(
         raise no_gold(target)
     if not choices:
         return tuple([_gold_text(answer) for answer in accepted])
-    places = tuple([resolve_gold(answer, choices, labels, column) for answer in accepted])
+    indices = tuple([resolve_gold(answer, choices, labels, column) for answer in accepted])
     if answers == "order":
-        return (_checked_order(places, target, choices),)
-    return places if answers == "choice" else tuple([choices[place] for place in places])
+        return (_checked_order(indices, target, choices),)
+    return indices if answers == "choice" else tuple([choices[index] for index in indices])
 
 
 def _gold_text(answer: Any) -> str:
@@ -234,29 +234,31 @@ def _gold_text(answer: Any) -> str:
     return str(answer)
 
 
-def _checked_order(places: tuple[int, ...], target: Any, choices: Sequence[str]) -> tuple[int, ...]:
-    if len(places) != len(choices) or sorted(places) != list(range(len(choices))):
+def _checked_order(
+    indices: tuple[int, ...], target: Any, choices: Sequence[str]
+) -> tuple[int, ...]:
+    if len(indices) != len(choices) or sorted(indices) != list(range(len(choices))):
         raise GoldError(
             f"target {shorten(target)} is not an order of the {len(choices)} choices. A ranking "
             "needs a list that names every choice once, best first (indices, texts or letters).",
             skip_reason=NO_MATCH,
         )
-    return places
+    return indices
 
 
 def reordered(item: Item, order: Sequence[int]) -> Item:
     """The item with its choices in another order. Choices beyond the order stay where they are."""
-    whole = (*order, *range(len(order), len(item.choices)))
-    position = {place: at for at, place in enumerate(whole)}
-    gold = tuple([_moved(answer, position) for answer in item.gold])
-    return replace(item, choices=tuple(item.choices[place] for place in whole), gold=gold)
+    full = (*order, *range(len(order), len(item.choices)))
+    new_index = {old: new for new, old in enumerate(full)}
+    gold = tuple([_moved(answer, new_index) for answer in item.gold])
+    return replace(item, choices=tuple(item.choices[index] for index in full), gold=gold)
 
 
-def _moved(answer: Any, position: Mapping[int, int]) -> Any:
-    """A place, or an order of places, after the choices have moved; a text stays what it is."""
+def _moved(answer: Any, new_index: Mapping[int, int]) -> Any:
+    """An index, or an order of indices, after the choices have moved; a text stays what it is."""
     if isinstance(answer, tuple):
-        return tuple(position[place] for place in answer)
-    return answer if isinstance(answer, str) else position[answer]
+        return tuple(new_index[index] for index in answer)
+    return answer if isinstance(answer, str) else new_index[answer]
 
 
 LabelStyle = Union[Literal["letters", "numbers", "choices"], tuple[str, ...], None]
@@ -265,18 +267,18 @@ LabelStyle = Union[Literal["letters", "numbers", "choices"], tuple[str, ...], No
 LABEL_STYLES = ("letters", "numbers", "choices")
 
 
-def letter(place: int) -> str:
-    """The label of a 0-based place: A … Z, AA, AB …"""
-    prefix = letter(place // 26 - 1) if place >= 26 else ""
-    return prefix + ascii_uppercase[place % 26]
+def letter(index: int) -> str:
+    """The label of a 0-based index: A … Z, AA, AB …"""
+    prefix = letter(index // 26 - 1) if index >= 26 else ""
+    return prefix + ascii_uppercase[index % 26]
 
 
 @lru_cache(maxsize=1024)
 def counted_labels(style: str, count: int) -> tuple[str, ...]:
     """``count`` labels of a style that has no end."""
     if style == "letters":
-        return tuple(letter(place) for place in range(count))
-    return tuple(str(place + 1) for place in range(count))
+        return tuple(letter(index) for index in range(count))
+    return tuple(str(index + 1) for index in range(count))
 
 
 def labels_for(

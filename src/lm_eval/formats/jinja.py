@@ -137,7 +137,7 @@ def choice_source(fmt: PromptFormat, choices: Any) -> str | None:
 def target_source(
     fmt: PromptFormat, choices: Any, target: Any, target_type: str | None = None
 ) -> str | None:
-    """The Jinja source of the target: the right choice's place, or the text a shot would show.
+    """The Jinja source of the target: the right choice's index, or the text a shot would show.
 
     It is for targets that name one choice, and has no error for others.
     """
@@ -150,7 +150,7 @@ def target_source(
     shown = _choices_of(choices)
     if shown is None:
         return None
-    before += shown.before + _place(shown.expression, target_type)
+    before += shown.before + _set_place(shown.expression, target_type)
     if fmt.output_type == "multiple_choice":
         return f"{before}{{{{ _place }}}}"
     label = '""'
@@ -170,8 +170,8 @@ def _first_target(target: str) -> str:
     )
 
 
-def _place(choices: str, target_type: str | None) -> str:
-    """Sets ``_place``, the right choice's: an index, a choice's text, a letter, or digits."""
+def _set_place(choices: str, target_type: str | None) -> str:
+    """Sets ``_place`` to the index of the right choice: by index, text, letter, or digits."""
     texts = (
         f'{{% set _texts = {choices} | map("string") | map("trim") | list %}}'
         "{% set _text = _target | string | trim %}"

@@ -67,7 +67,7 @@ class _Reading:
     def result(self) -> FormatListFile:
         self._check_head()
         base = self._base()
-        entries = tuple(self._entry(place, base) for place in range(len(self.data["formats"])))
+        entries = tuple(self._entry(index, base) for index in range(len(self.data["formats"])))
         self._check_names(entries)
         head = {key: value for key, value in self.data.items() if key not in ("base", "formats")}
         return FormatListFile(self.path, base, entries, head)
@@ -107,10 +107,10 @@ class _Reading:
             )
         return self._compiled(spec, None, ("base",))
 
-    def _entry(self, place: int, base: PromptFormat) -> ListedFormat:
-        entry, at = self.data["formats"][place], ("formats", place)
+    def _entry(self, index: int, base: PromptFormat) -> ListedFormat:
+        entry, at = self.data["formats"][index], ("formats", index)
         if not isinstance(entry, Mapping):
-            raise self._error(f"entry {place + 1} of formats is not a mapping.", *at)
+            raise self._error(f"entry {index + 1} of formats is not a mapping.", *at)
         for key in entry:
             if key not in _ENTRY_KEYS:
                 raise self._error(
@@ -120,7 +120,7 @@ class _Reading:
                     key,
                 )
         if not isinstance(entry.get("name"), str) or not entry["name"].strip():
-            raise self._error(f"entry {place + 1} of formats has no name.", *at)
+            raise self._error(f"entry {index + 1} of formats has no name.", *at)
         fields = self._mapping(entry, "fields", at)
         compiled = self._compiled({**fields, "name": entry["name"]}, base, (*at, "fields"))
         self._check_fingerprint(compiled, entry.get("fingerprint"), (*at, "fingerprint"))
@@ -171,15 +171,15 @@ class _Reading:
 
     def _check_names(self, entries: tuple[ListedFormat, ...]) -> None:
         seen: dict[str, int] = {}
-        for place, entry in enumerate(entries):
+        for index, entry in enumerate(entries):
             name = entry.format.name
             if name in seen:
                 first = key_line(self.path, ("formats", seen[name], "name"))
                 raise self._error(
                     f"the name {name!r} occurs twice, first on line {first}. Names must differ.",
-                    *("formats", place, "name"),
+                    *("formats", index, "name"),
                 )
-            seen[name] = place
+            seen[name] = index
 
     def _error(self, said: str, *at: Any, line: int | None = None) -> ConfigError:
         line = line or (key_line(self.path, at) if at else None)

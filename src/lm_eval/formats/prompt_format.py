@@ -224,10 +224,10 @@ class PromptFormat:
         if self.scored_format is not None:
             check_not_cut(item.gold, labels, item.choices, self.name)
             return self._sentence(item, labels, item.gold[0])
-        places = item.gold[0] if self.answers == "order" else item.gold[:1]
-        check_not_cut(places, labels, item.choices, self.name)
-        label = ", ".join([labels[place] for place in places]) if labels else ""
-        return self._target(item, label, ", ".join([item.choices[place] for place in places]))
+        indices = item.gold[0] if self.answers == "order" else item.gold[:1]
+        check_not_cut(indices, labels, item.choices, self.name)
+        label = ", ".join([labels[index] for index in indices]) if labels else ""
+        return self._target(item, label, ", ".join([item.choices[index] for index in indices]))
 
     def _target(self, item: Item, label: str, answer: str) -> str:
         return self.target_format.format(label=label, answer=answer, rationale=item.rationale)
@@ -243,7 +243,7 @@ class PromptFormat:
             check_not_cut(item.gold, labels, item.choices, self.name)
         if self.scored_format is not None:
             count = len(labels) or len(item.choices)
-            return tuple([self._sentence(item, labels, place) for place in range(count)])
+            return tuple([self._sentence(item, labels, index) for index in range(count)])
         return item.choices[: len(labels) or None] if self.scores_texts else labels
 
     def filled_turns(self, item: Item) -> tuple[str, ...]:
@@ -288,16 +288,16 @@ class PromptFormat:
         labels = self.labels(item)
         prefix = self._prefix(item, labels) if is_prefilled else None
         choices = item.choices[: len(labels)] if labels else item.choices
-        places: Sequence[int] = ()
+        indices: Sequence[int] = ()
         if self.answers == "choice" and has_twins(choices):
             are_labels = self.choice_labels == "choices"
-            places, labels, choices = told_apart(labels, choices, item.gold, are_labels=are_labels)
+            indices, labels, choices = told_apart(labels, choices, item.gold, are_labels=are_labels)
         reading = read(
             reply, (self.scorer,), labels=labels, choices=choices, prefix=prefix, finish=finish
         )
         answer = fitted(reading, self.answers, labels, choices)
         return (
-            replace(answer, value=places[answer.value]) if places and answer.is_answer else answer
+            replace(answer, value=indices[answer.value]) if indices and answer.is_answer else answer
         )
 
     def grammar_for(self, item: Item) -> Grammar | None:
@@ -374,11 +374,11 @@ class PromptFormat:
                 separator = self.answer_separator
         return text
 
-    def _sentence(self, item: Item, labels: tuple[str, ...], place: int) -> str:
-        """What is scored for the choice at ``place``, by ``scored_format``."""
+    def _sentence(self, item: Item, labels: tuple[str, ...], index: int) -> str:
+        """What is scored for the choice at ``index``, by ``scored_format``."""
         variables = {
-            "_choice": item.choices[place],
-            "_label": labels[place] if labels else "",
+            "_choice": item.choices[index],
+            "_label": labels[index] if labels else "",
             "_question": item.question.strip() if self.strip_question else item.question,
             "_context": item.context,
         }

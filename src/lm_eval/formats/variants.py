@@ -75,7 +75,7 @@ def enforced(fmt: PromptFormat) -> PromptFormat:
 
 
 def check_enforced(fmt: PromptFormat, where: str) -> None:
-    """Refuse a grammar that has no place in a format, and an enforced format that does not say so."""
+    """Refuse a grammar where no text is read, and an enforced format whose name does not say so."""
     if fmt.grammar is not None and (fmt.answers != "text" or not fmt.reads_text):
         why = "scores given answers" if not fmt.reads_text else "has labels, which are its answers"
         raise ConfigError(
@@ -130,7 +130,7 @@ def answer_grammar(fmt: PromptFormat, item: Item) -> Grammar:
 
 
 def read_enforced(fmt: PromptFormat, reply: str, item: Item, finish: str | None) -> Reading:
-    """The answer by its place in the grammar; a reply outside it has none."""
+    """The answer that fills the grammar; a reply outside the grammar has none."""
     grammar = answer_grammar(fmt, item)
     filled = grammar.answers(reply)
     if filled is None:
@@ -139,20 +139,20 @@ def read_enforced(fmt: PromptFormat, reply: str, item: Item, finish: str | None)
     ((answer, span),) = filled
     if fmt.answers == "text":
         return Reading(_as_read(fmt, reply, grammar, item) or answer.strip(), RULE, span)
-    place = grammar.holes[0].choices.index(answer)
+    index = grammar.holes[0].choices.index(answer)
     if fmt.answers == "order":
         orders = list(permutations(range(len(fmt.labels(item)))))
-        return Reading(list(orders[place]), RULE, span)
-    return Reading(_place(fmt, answer, item), RULE, span)
+        return Reading(list(orders[index]), RULE, span)
+    return Reading(_choice_index(fmt, answer, item), RULE, span)
 
 
-def _place(fmt: PromptFormat, answer: str, item: Item) -> int:
+def _choice_index(fmt: PromptFormat, answer: str, item: Item) -> int:
     """The choice that an answer names; of choices with one text, the right one."""
     labels = fmt.labels(item)
     if "{label}" in fmt.target_format and fmt.choice_labels != "choices":
         return labels.index(answer)
     kept = one_of_each_text(item.choices, item.gold)
-    return next(place for place in kept if item.choices[place].strip() == answer)
+    return next(index for index in kept if item.choices[index].strip() == answer)
 
 
 def _as_read(fmt: PromptFormat, reply: str, grammar: Grammar, item: Item) -> str | None:

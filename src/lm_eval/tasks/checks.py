@@ -373,7 +373,7 @@ def _file_of_examples(keys: Mapping[str, Any]) -> str | None:
     return samples if isinstance(samples, str) else None
 
 
-def place_within(
+def location_within(
     source: str, key: str | None, written: Mapping[str, Any]
 ) -> tuple[str, int | None]:
     """File and line of a key inside ``formats`` or ``template``; the task's file where not found."""
@@ -383,10 +383,10 @@ def place_within(
     names = list(inner) if isinstance(inner, Mapping) else []
     routes = [("formats",), ("template",), *(("formats", str(name)) for name in names)]
     lines = [locate_key(source, (*route, key)) for route in routes] if key else []
-    return next((place for place in lines if place), (source, None))
+    return next((location for location in lines if location), (source, None))
 
 
-def place_of(source: str | None, key: str) -> tuple[str | None, int | None]:
+def location_of(source: str | None, key: str) -> tuple[str | None, int | None]:
     """File and line of a key: in the task's file, or in the include that supplies it."""
     if source is None:
         return None, None

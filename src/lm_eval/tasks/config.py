@@ -35,7 +35,7 @@ from lm_eval.formats.templates import (
 )
 from lm_eval.formats.variants import in_language
 from lm_eval.registry import TEMPLATES
-from lm_eval.tasks.checks import check_values, place_of, place_within, with_rows_of_files
+from lm_eval.tasks.checks import check_values, location_of, location_within, with_rows_of_files
 from lm_eval.tasks.prompts import FormatPrompts, RawFields
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class TaskConfig:
         keys = {name: value for name, value in mapping.items() if name not in NOT_CONFIG}
         for key in keys:
             if key not in CONFIG_KEYS:
-                path, line = place_of(source, key)
+                path, line = location_of(source, key)
                 raise ConfigError(
                     f"{f'{path}, line {line}: ' if line else f'{path}: ' if path else ''}"
                     f"task {mapping.get('task')!r} has an unknown key "
@@ -205,7 +205,7 @@ class TaskConfig:
         except ConfigError as error:
             if source is None or source in str(error):
                 raise
-            path, line = place_within(source, error.key, keys)
+            path, line = location_within(source, error.key, keys)
             where = f"{path}, line {line}" if line else path
             raise type(error)(f"{where}: {error}", path=path, line=line) from None
         config.source = source

@@ -273,14 +273,14 @@ class TaskDocs(HarnessMethods):
             return self.eval_docs
         return [doc for doc_id, doc in enumerate(self.eval_docs) if bad.reason(doc_id) is None]
 
-    def is_good_example(self, place: int) -> bool:
-        """Whether nothing that the task says against docs holds for one of the pool."""
+    def is_good_example(self, index: int) -> bool:
+        """Whether ``skip_docs`` leaves a doc of the pool in."""
         bad = self._known_bad
         if bad is None:
             return True
         if self.pool_rules.excludes_doc and not self.uses_sample_rows:  # the pool is what is asked
-            return bad.reason(place) is None
-        return bad.reason_of(self.fewshot_docs[place]) is None
+            return bad.reason(index) is None
+        return bad.reason_of(self.fewshot_docs[index]) is None
 
     @property
     def rows_total(self) -> int | None:

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from lm_eval.errors import ConfigError, UnknownNameError, UsageError, did_you_mean, listing
-from lm_eval.tasks.keys.rows import places_by_value
+from lm_eval.tasks.keys.rows import indices_by_value
 
 Doc = Mapping[str, Any]
 DEFAULT_SEED = 1234
 
 
 class Sampler(Protocol):
-    """Draws places in the pool for one doc after another, in doc order."""
+    """Draws the examples of one doc after another, as indices into the pool; call it in doc order."""
 
     def draw(self, doc: Doc, count: int) -> tuple[int, ...]: ...
 
@@ -43,7 +43,7 @@ class RandomSampler:
     def __init__(self, pool: Sequence[Doc], rules: PoolRules, *, seed: int, task: str) -> None:
         self._pool = pool
         self._task = task
-        self._places = range(len(pool))
+        self._indices = range(len(pool))
         self._seed = seed
         self._random = random.Random(seed)
         self._rules = rules
@@ -52,25 +52,25 @@ class RandomSampler:
     def draw(self, doc: Doc, count: int) -> tuple[int, ...]:
         self._drawn += 1
         if self._rules.draws_one_more:
-            drawn = self._random.sample(self._places, min(count + 1, len(self._pool)))
-            others = [place for place in drawn if self._pool[place] != doc]
+            drawn = self._random.sample(self._indices, min(count + 1, len(self._pool)))
+            others = [index for index in drawn if self._pool[index] != doc]
             if len(others) < count:  # the doc is in the pool more than once
                 others = self._random.sample(self._without(doc, count), count)
             return tuple(others[:count])
-        drawn = self._random.sample(self._places, count)
-        if self._rules.excludes_doc and any(self._pool[place] == doc for place in drawn):
+        drawn = self._random.sample(self._indices, count)
+        if self._rules.excludes_doc and any(self._pool[index] == doc for index in drawn):
             return self._replaced(doc, drawn)
         return tuple(drawn)
 
     def _replaced(self, doc: Doc, drawn: list[int]) -> tuple[int, ...]:
-        others = [place for place in self._without(doc, len(drawn)) if place not in drawn]
+        others = [index for index in self._without(doc, len(drawn)) if index not in drawn]
         random.Random(f"{self._seed}:{self._drawn}").shuffle(others)
         spare = iter(others)
-        return tuple(next(spare) if self._pool[place] == doc else place for place in drawn)
+        return tuple(next(spare) if self._pool[index] == doc else index for index in drawn)
 
     def _without(self, doc: Doc, count: int) -> list[int]:
         """The pool without copies of the doc, which must still hold ``count``."""
-        others = [place for place in self._places if self._pool[place] != doc]
+        others = [index for index in self._indices if self._pool[index] != doc]
         if len(others) < count:
             raise _too_few(self._task, count, len(others), COPIES)
         return others
@@ -87,8 +87,8 @@ class FirstSampler:
     def draw(self, doc: Doc, count: int) -> tuple[int, ...]:
         if not self._excludes_doc:
             return tuple(range(count))
-        others = (place for place in range(len(self._pool)) if self._pool[place] != doc)
-        drawn = tuple(place for place, _ in zip(others, range(count), strict=False))
+        others = (index for index in range(len(self._pool)) if self._pool[index] != doc)
+        drawn = tuple(index for index, _ in zip(others, range(count), strict=False))
         if len(drawn) < count:
             raise _too_few(self._task, count, len(drawn), COPIES)
         return drawn
@@ -113,29 +113,30 @@ class MatchedSampler:
         self._match = match
         self._make = make
         self._task = task
-        self._places = places_by_value(pool, match)
+        self._by_value = indices_by_value(pool, match)
         self._samplers: dict[Any, Sampler] = {}
 
     def draw(self, doc: Doc, count: int) -> tuple[int, ...]:
         value = self._match(doc)
         if value not in self._samplers:
             self._samplers[value] = self._sampler(value)
-        return tuple([self._places[value][at] for at in self._samplers[value].draw(doc, count)])
+        drawn = self._samplers[value].draw(doc, count)
+        return tuple([self._by_value[value][position] for position in drawn])
 
-    def suits(self, place: int, doc: Doc) -> bool:
-        """Whether a doc of the pool that was not drawn may take the place of one that was."""
-        return bool(self._match(self._pool[place]) == self._match(doc))
+    def suits(self, index: int, doc: Doc) -> bool:
+        """Whether a doc of the pool that was not drawn may replace one that was."""
+        return bool(self._match(self._pool[index]) == self._match(doc))
 
     def _sampler(self, value: Any) -> Sampler:
-        if value not in self._places:
-            known = [str(place) for place in self._places]
+        if value not in self._by_value:
+            known = list(map(str, self._by_value))
             raise UsageError(
                 f"Task {self._task!r}: fewshot_match finds no example for docs with {value!r}."
                 f"{did_you_mean(str(value), known)} The examples have {listing(known, 20)}. Use "
                 "--num_fewshot 0, or another fewshot_split."
             )
         try:
-            return self._make([self._pool[place] for place in self._places[value]])
+            return self._make([self._pool[index] for index in self._by_value[value]])
         except UsageError as error:
             raise UsageError(
                 f"{error} Only examples with {value!r} count, as fewshot_match says."
@@ -145,12 +146,12 @@ class MatchedSampler:
 def with_substitutes(
     drawn: Sequence[int], size: int, can_be_shown: Callable[[int], bool]
 ) -> tuple[int, ...]:
-    """The places drawn; for one that cannot be shown, the next in a pool of ``size`` that can be."""
+    """The indices drawn; for one that cannot be shown, the next in a pool of ``size`` that can be."""
     shown: list[int] = []
-    for place in drawn:
-        others = ((place + step) % size for step in range(size))
-        free = (at for at in others if at == place or not (at in drawn or at in shown))
-        shown.append(next((at for at in free if can_be_shown(at)), place))
+    for index in drawn:
+        others = ((index + step) % size for step in range(size))
+        free = (at for at in others if at == index or not (at in drawn or at in shown))
+        shown.append(next((at for at in free if can_be_shown(at)), index))
     return tuple(shown)
 
 

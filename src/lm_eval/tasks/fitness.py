@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 CHECKED_DOCS = 5
 LOOKED_AT = 200
 FEWEST = 20
-"""Docs that must have their golds at one place before that cannot be chance."""
+"""Docs that must have their golds at one position before that cannot be chance."""
 _LABEL = r"(?:^|[\s(\[])\(?[A-Za-z0-9]{1,2}[.):\]]\)?\s*"
 
 
@@ -231,29 +231,29 @@ def check_templates(config: TaskConfig) -> None:
                 raise error.located(field=name) from None
 
 
-def check_places(fmt: PromptFormat, items: Iterable[Item]) -> None:
+def check_gold_positions(fmt: PromptFormat, items: Iterable[Item]) -> None:
     """Refuse a format with labels where the right choice has the same label in all of the first docs.
 
     Choices that are the same for all docs, such as yes and no, are classes: their docs may be sorted.
     """
     if fmt.answers != "choice" or fmt.choice_labels in (None, "choices"):
         return
-    places: set[Any] = set()
+    positions: set[Any] = set()
     lists: set[tuple[str, ...]] = set()
     count = 0
     for item in islice(items, LOOKED_AT):
-        places.update(item.gold[:1])
+        positions.update(item.gold[:1])
         lists.add(item.choices)
         count += 1
-        if len(places) > 1:
+        if len(positions) > 1:
             return
     if count < FEWEST or len(lists) < 2:
         return
-    place = places.pop()
+    position = positions.pop()
     raise FormatError(
-        f"choice {place + 1} is the right one in each of the first {count} docs, so a model that always "
-        "gives the same label would be right. Write `shuffle_choices: 1` in the task, which orders the "
-        "choices of each doc by a hash, or use a format that scores texts, such as cloze."
+        f"choice {position + 1} is the right one in each of the first {count} docs, so a model that "
+        "always gives the same label would be right. Write `shuffle_choices: 1` in the task, which "
+        "orders the choices of each doc by a hash, or use a format that scores texts, such as cloze."
     )
 
 
@@ -315,7 +315,7 @@ def _unfit(tasks: Sequence[ConfigurableTask]) -> dict[str, str]:
             scan = _laid_out(of_choices, prompts)
         scans[str(task.format_name)] = scan
         try:
-            check_places(prompts.format, prompts.items(task.good_docs()))
+            check_gold_positions(prompts.format, prompts.items(task.good_docs()))
         except FormatError as error:
             misplaced[str(task.format_name)] = str(error)
     failed = [set(scan.failures) for scan in scans.values() if not scan.is_hopeless]

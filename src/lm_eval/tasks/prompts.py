@@ -52,7 +52,7 @@ class Asked:
     """Scored one by one after the prompt; empty where text is generated."""
     choices: tuple[str, ...]
     gold: tuple[Any, ...]
-    """Every acceptable answer: places of choices, texts, or orders."""
+    """Every acceptable answer: indices of choices, texts, or orders."""
     target: str
     """The target as text, for the samples file."""
     target_value: Any = None
@@ -135,8 +135,8 @@ class FormatPrompts:
             with suppress(LmEvalError):
                 yield self.item(doc)
 
-    def places_in_data(self, item: Item) -> list[int]:
-        """Where the data has each of an item's choices, in the order in which they are shown."""
+    def data_order(self, item: Item) -> list[int]:
+        """The index in the data of each choice that is shown, in order."""
         assert self._choice is not None
         in_data = choice_texts(self._choice(item.doc))
         return shuffled_order(self._shuffle, item.question, in_data)
@@ -224,7 +224,7 @@ class FormatPrompts:
         )
 
     def target(self, doc: Doc) -> Any:
-        """The right choice's place, or for generated answers the text that a shot shows."""
+        """The right choice's index, or for generated answers the text that a shot shows."""
         item = self.item(doc)
         is_place = self.format.output_type == "multiple_choice"
         return item.gold[0] if is_place else self.format.target_text(item)
@@ -357,7 +357,7 @@ def _labels_beside(choice: _Named) -> Field | None:
 
 
 def shuffled_order(seed: Any, question: str, choices: Sequence[str]) -> list[int]:
-    """The places of the choices, in the order in which they are shown."""
+    """The indices of the choices, in the order in which they are shown."""
     start = hashlib.sha256(f"{seed}\0{question}\0".encode("utf-8", "surrogatepass"))
     seen: dict[str, int] = {}
     keys = []

@@ -32,9 +32,9 @@ from lm_eval.tasks.fewshot import (
 from lm_eval.tasks.fitness import (
     CHECKED_DOCS,
     check_fitness,
+    check_gold_positions,
     check_keys,
     check_needs_format,
-    check_places,
     check_supported,
     check_templates,
     show_choices,
@@ -47,7 +47,7 @@ __all__ = ["ConfigurableTask", "Doc", "Task"]
 
 
 class ConfigurableTask(TaskDocs):
-    """One task under one format (or under none). Docs are numbered by their place in the split."""
+    """One task under one format (or under none). Docs are numbered by their position in the split."""
 
     VERSION: Any = "Yaml"
     _held: TaskConfig
@@ -184,7 +184,7 @@ class ConfigurableTask(TaskDocs):
                 yield self.prompts.ask(self.eval_docs[doc_id])
 
     def shots(self, doc_id: int, count: int) -> tuple[int, ...]:
-        """Places in the pool of the examples for a doc; call in doc order, as one stream is drawn."""
+        """The examples for a doc, as indices into the pool; call in doc order: there is one stream."""
         return self.shots_for(self.eval_docs[doc_id], count) if count else ()
 
     def shots_for(self, doc: Doc, count: int) -> tuple[int, ...]:
@@ -196,49 +196,48 @@ class ConfigurableTask(TaskDocs):
         return self._showable(self._sampler[1].draw(doc, count), doc)
 
     def _showable(self, drawn: tuple[int, ...], doc: Doc) -> tuple[int, ...]:
-        """The places drawn; for a doc that cannot be shown, the next in the pool that can be."""
+        """The indices drawn; for a doc that cannot be shown, the next in the pool that can be."""
         if not isinstance(self.shot_prompts, FormatPrompts):
             return drawn
         if all(map(self._shot_turns.__contains__, drawn)):  # shown before
             return drawn
         size = len(self.fewshot_docs)
-        return with_substitutes(drawn, size, lambda place: self._is_shot(place, doc, drawn))
+        return with_substitutes(drawn, size, lambda index: self._is_shot(index, doc, drawn))
 
-    def _is_shot(self, place: int, doc: Doc, drawn: Sequence[int]) -> bool:
+    def _is_shot(self, index: int, doc: Doc, drawn: Sequence[int]) -> bool:
         """Whether a doc of the pool can be an example for ``doc``."""
-        if place not in drawn and self.fewshot_docs[place] == doc:
+        if index not in drawn and self.fewshot_docs[index] == doc:
             return False
         sampler = self._sampler[1] if self._sampler else None
-        if isinstance(sampler, MatchedSampler) and not sampler.suits(place, doc):
+        if isinstance(sampler, MatchedSampler) and not sampler.suits(index, doc):
             return False
-        if not self.is_good_example(place):
+        if not self.is_good_example(index):
             return False
         try:
-            self.shot_turn(place)
+            self.shot_turn(index)
         except LmEvalError as error:
-            return (
-                error.skip_reason is None
-            )  # what concerns more than the doc is reported where it is shown
+            # What concerns more than this doc is reported where the doc is shown.
+            return error.skip_reason is None
         return True
 
-    def shot_turn(self, pool_place: int) -> Turn:
+    def shot_turn(self, pool_index: int) -> Turn:
         """A few-shot example as a turn; made once for all the docs it precedes."""
-        if pool_place not in self._shot_turns:
-            with self._located(pool_place, what="few-shot doc"):
-                self._shot_turns[pool_place] = self.shot_prompts.shot(self.fewshot_docs[pool_place])
-        return self._shot_turns[pool_place]
+        if pool_index not in self._shot_turns:
+            with self._located(pool_index, what="few-shot doc"):
+                self._shot_turns[pool_index] = self.shot_prompts.shot(self.fewshot_docs[pool_index])
+        return self._shot_turns[pool_index]
 
-    def shot_text(self, pool_place: int) -> str:
+    def shot_text(self, pool_index: int) -> str:
         """A few-shot example in a plain prompt, delimiter included."""
-        if pool_place not in self._shot_texts:
-            self._shot_texts[pool_place] = self.shot_joints.shot_text(self.shot_turn(pool_place))
-        return self._shot_texts[pool_place]
+        if pool_index not in self._shot_texts:
+            self._shot_texts[pool_index] = self.shot_joints.shot_text(self.shot_turn(pool_index))
+        return self._shot_texts[pool_index]
 
-    def shot_messages(self, pool_place: int) -> tuple[Message, ...]:
+    def shot_messages(self, pool_index: int) -> tuple[Message, ...]:
         """A few-shot example as chat turns of its own."""
-        if pool_place not in self._shot_messages:
-            self._shot_messages[pool_place] = shot_messages(self.shot_turn(pool_place))
-        return self._shot_messages[pool_place]
+        if pool_index not in self._shot_messages:
+            self._shot_messages[pool_index] = shot_messages(self.shot_turn(pool_index))
+        return self._shot_messages[pool_index]
 
     def description(self, doc_id: int) -> str:
         """The text at the start of a doc's prompt: the task's description, the format's preamble."""
@@ -315,7 +314,7 @@ class ConfigurableTask(TaskDocs):
             docs = [self.eval_docs[doc_id] for doc_id in chosen[:CHECKED_DOCS]]
             with self._located():
                 check_fitness(self.prompts, self.config, docs)
-                check_places(self.prompts.format, self.prompts.items(self.good_docs()))
+                check_gold_positions(self.prompts.format, self.prompts.items(self.good_docs()))
 
     def check_config(self) -> None:
         """Refuse what is wrong with the task's keys and can be seen without a doc."""

@@ -303,13 +303,13 @@ def _dial(address: tuple[str, int], *_: Any) -> socket.socket:
     deadline = time.monotonic() + CONNECT_S
     addresses = _looked_up(address)
     problem: OSError = TimeoutError()
-    for place, (family, kind, protocol, _name, where) in enumerate(addresses):
+    for tried, (family, kind, protocol, _name, where) in enumerate(addresses, 1):
         left_s = deadline - time.monotonic()
         if left_s <= 0:
             break
         sock = socket.socket(family, kind, protocol)
         # Half of what is left: a host is often reached by its second address alone.
-        sock.settimeout(left_s if place == len(addresses) - 1 else left_s / 2)
+        sock.settimeout(left_s if tried == len(addresses) else left_s / 2)
         try:
             sock.connect(where)
             sock.settimeout(CONNECT_S)

@@ -1,6 +1,6 @@
 """Readers of a choice, from its label, its text or whichever the model wrote, and of an order of them.
 
-In: a reply, the labels shown and the choice texts. Out: the place of the choice, or the places in order.
+In: a reply, the labels shown and the choice texts. Out: its index, or the indices in order.
 """
 
 from __future__ import annotations
@@ -116,15 +116,15 @@ def _usual_reply(text: str, options: AnswerOptions, strong: re.Pattern[str]) -> 
     if len(text) > _USUAL_LENGTH:
         return None
     match = _usual(options.label.pattern, strong.pattern).match(text)
-    place = options.place_of(match["label"]) if match else None
-    if match is None or place is None:
+    index = options.index_of(match["label"]) if match else None
+    if match is None or index is None:
         return None
     own = match["own"]
-    if own is not None and (place >= len(options.choices) or own != options.choices[place].strip()):
+    if own is not None and (index >= len(options.choices) or own != options.choices[index].strip()):
         return None
     cue = match["cue"]
     rule = "whole" if cue is None else "phrase" if strong.match(lowered(cue)) else "cue"
-    return Reading(place, rule, match.span("label"))
+    return Reading(index, rule, match.span("label"))
 
 
 @lru_cache(maxsize=512)
@@ -176,7 +176,7 @@ def label_text(text: str, *, labels: Sequence[str] = (), phrase: str | None = No
     return spread(text, lambda plain: settled(plain, options, cue), "").by("label_text")
 
 
-# The reader of an order: ``B > A > C``, ``["B", "A", "C"]``, numbered lines → list of places
+# The reader of an order: ``B > A > C``, ``["B", "A", "C"]``, numbered lines → list of indices
 
 
 _AROUND = r"[\"'*_()\[\]`$]{0,4}"
@@ -195,7 +195,7 @@ def ranking(
     choices: Sequence[str] = (),
     phrase: str | None = None,
 ) -> Reading:
-    """Read an order of all labels, best first, as a list of places; the last one the reply gives.
+    """Read an order of all labels, best first, as a list of indices; the last one the reply gives.
 
     With ``phrase``, only what follows its last occurrence. An order that misses a label or has one
     twice is not an answer.
@@ -207,9 +207,9 @@ def ranking(
         if cue_span is None:
             return NO_ANSWER
         start = cue_span[1]
-    if len(options.places) != len(labels) or not labels:
+    if len(options.by_label) != len(labels) or not labels:
         return NO_ANSWER
-    cores = tuple(options.places)
+    cores = tuple(options.by_label)
     for candidates in (_numbered(folded, cores, start), _runs(folded, cores, start)):
         readings = [reading for order in candidates if (reading := _of_all(order, options))]
         if readings:
@@ -242,10 +242,10 @@ def _numbered(text: str, cores: tuple[str, ...], start: int) -> Iterable[Order]:
 
 def _of_all(order: Order, options: AnswerOptions) -> Reading | None:
     """The order as a reading; None where it misses a label or has one twice."""
-    places = [options.place_of(match["label"]) for match in order]
-    if len(order) != len(options.places) or set(places) != set(options.places.values()):
+    indices = [options.index_of(match["label"]) for match in order]
+    if len(order) != len(options.by_label) or set(indices) != set(options.by_label.values()):
         return None
-    return Reading(places, "ranking", (order[0].start("label"), order[-1].end("label")))
+    return Reading(indices, "ranking", (order[0].start("label"), order[-1].end("label")))
 
 
 def _one_of(cores: tuple[str, ...]) -> str:

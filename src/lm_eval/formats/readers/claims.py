@@ -103,7 +103,7 @@ class Claims(Sentences):
             pos = opened(self.text, pos)
             counted = self.options.ordinal_at(self.text, self.low, pos)
             if counted is not None and self.ends(counted.end):
-                return Reading(counted.place, span=counted.span)
+                return Reading(counted.choice, span=counted.span)
             step = self.words.adverb.match(self.low, pos) or _ARTICLE.match(self.low, pos)
             if step is None:
                 return NO_ANSWER
@@ -130,14 +130,14 @@ class Claims(Sentences):
             return None
         longest = max(span[1] for span in ended.values())
         best = [i for i, span in ended.items() if span[1] == longest]
-        place = best[0] if len(best) == 1 else -1
-        return Mention(place, ended[best[0]], closed(self.text, longest), is_text=True)
+        index = best[0] if len(best) == 1 else -1
+        return Mention(index, ended[best[0]], closed(self.text, longest), is_text=True)
 
     def _of_text(self, mention: Mention) -> Reading:
-        if mention.place < 0 or self._other_follows(mention):
+        if mention.choice < 0 or self._other_follows(mention):
             return AMBIGUOUS
         changed = self._changed_by(mention)
-        return Reading(mention.place, span=mention.span) if changed is None else changed
+        return Reading(mention.choice, span=mention.span) if changed is None else changed
 
     def judged(self, label: Mention, *, is_start: bool = False, is_bare: bool = False) -> Reading:
         """The label as an answer; ambiguous if contradicted; nothing if it was only prose.
@@ -146,10 +146,10 @@ class Claims(Sentences):
         """
         if self.is_price(label):
             return NO_ANSWER
-        answer = Reading(label.place, span=label.span)
+        answer = Reading(label.choice, span=label.span)
         if self.is_last(label):
             return answer
-        own = self.texts_at(label.end).get(label.place)
+        own = self.texts_at(label.end).get(label.choice)
         if (own is None and self._other_follows(label)) or self._other_text_follows(label, own):
             return AMBIGUOUS
         if self.is_listed(label, own, is_start=is_start):
@@ -166,7 +166,7 @@ class Claims(Sentences):
             return self._named_at(instead.end(), is_start=False)
         verdict = self.verdict_on(mention)
         if verdict is not None:
-            return Reading(mention.place, span=mention.span) if verdict else NO_ANSWER
+            return Reading(mention.choice, span=mention.span) if verdict else NO_ANSWER
         return self.correction_at(mention.end)
 
     def ends(self, pos: int) -> bool:
@@ -226,7 +226,7 @@ class Claims(Sentences):
     def _label_besides(self, mention: Mention, pos: int) -> Mention | None:
         """The label at ``pos``, if it is another one than that of ``mention`` and in like case."""
         other = self.options.label_at(self.text, self.low, pos)
-        if other is None or other.place == mention.place:
+        if other is None or other.choice == mention.choice:
             return None
         written = (self.text[slice(*named.span)] for named in (mention, other))
         is_alike = mention.is_text or len(set(map(self.options.is_exact, written))) == 1
@@ -244,14 +244,14 @@ class Claims(Sentences):
 
     def _other_text_at(self, mention: Mention, pos: int) -> bool:
         other = self._text_at(pos)
-        return mention.is_text and other is not None and other.place != mention.place
+        return mention.is_text and other is not None and other.choice != mention.choice
 
     def _other_text_follows(self, label: Mention, own: Span | None) -> bool:
         """True for ``C. London`` where London is another choice's text."""
         start = opened(self.text, label.end)
         for pos in dict.fromkeys((label.end, start)):
             text = self._text_at(pos)
-            if text is None or text.place == label.place:
+            if text is None or text.choice == label.choice:
                 continue
             is_longer = text.span[1] > (label.end if own is None else own[1])
             if is_longer and "\n" not in self.text[label.end : text.span[0]]:
@@ -268,8 +268,8 @@ class Claims(Sentences):
         if following is None:
             return False
         texts = self.texts_at(following.end)
-        if following.place in texts:
-            end = closed(self.text, texts[following.place][1])
+        if following.choice in texts:
+            end = closed(self.text, texts[following.choice][1])
             if _ITEM_ENDS.match(self.text, end):
                 return True
         else:
@@ -291,7 +291,7 @@ class Claims(Sentences):
             starts.append(rest.end() if rest else line_end)
         for start in starts:
             item = self.options.label_here(text, start)
-            is_next = item is not None and item.place == label.place + 1
+            is_next = item is not None and item.choice == label.choice + 1
             if item and is_next and _ITEM_MARK.match(text, item.span[1]):
                 return item
         return None
@@ -299,7 +299,7 @@ class Claims(Sentences):
     def correction_at(self, pos: int) -> Reading | None:
         """What replaces the answer that ended at ``pos``, as in ``A... no, C``; None if nothing does.
 
-        Ambiguous if the answer is withdrawn and nothing takes its place.
+        Ambiguous if the answer is withdrawn and nothing replaces it.
         """
         taken_back = self.words.taken_back.match(self.low, pos)
         if taken_back is None:
@@ -312,10 +312,10 @@ class Claims(Sentences):
                 return replaced
             label = self.options.label_at(self.text, self.low, start)
             if label and self.verdict_on(label) is not False and self._is_second(label):
-                return Reading(label.place, span=label.span)
+                return Reading(label.choice, span=label.span)
             text = self._text_at(start)
-            if text is not None and text.place >= 0:
-                return Reading(text.place, span=text.span)
+            if text is not None and text.choice >= 0:
+                return Reading(text.choice, span=text.span)
         is_hard = taken_back["hard"] or self.search(self.words.hard, taken_back.end(), bridged)
         return AMBIGUOUS if is_hard or is_blank(self.text[bridged : bridged + 9]) else None
 
@@ -338,17 +338,17 @@ class Claims(Sentences):
         if denied is None:
             return None
         end = denied.end
-        own = self.texts_at(end).get(denied.place)
+        own = self.texts_at(end).get(denied.choice)
         end = own[1] if own else self._behind_joined(end)
         but = self.words.but.match(self.low, closed(self.text, end))
         if but is None:
             return None
         reading = self._named_at(but.end(), is_start=False)
-        return reading if reading.is_settled and reading.value != denied.place else None
+        return reading if reading.is_settled and reading.value != denied.choice else None
 
     def _behind_joined(self, pos: int) -> int:
         """Where further labels end that are joined to the one before ``pos``: "nor B"."""
-        for _ in range(len(self.options.places)):
+        for _ in range(len(self.options.by_label)):
             joint = self.words.joint.match(self.low, pos)
             start = opened(self.text, joint.end()) if joint else pos
             label = self.options.label_here(self.text, start) if joint else None
@@ -363,16 +363,16 @@ class Claims(Sentences):
         if end - pos < 2 or self.is_denied(pos, end) or self.search(self.words.condition, pos, end):
             return NO_ANSWER
         explicit = self.explicit(pos, end)
-        places = {mention.place for mention in explicit}
-        if len(places) == 1:
-            return Reading(explicit[-1].place, span=explicit[-1].span)
-        if places:
+        indices = {mention.choice for mention in explicit}
+        if len(indices) == 1:
+            return Reading(explicit[-1].choice, span=explicit[-1].span)
+        if indices:
             return NO_ANSWER
         texts = self.options.text_mentions(self.text[pos:end])
         if len(texts) != 1:
             return NO_ANSWER
-        place, spans = next(iter(texts.items()))
-        return Reading(place, span=(spans[-1][0] + pos, spans[-1][1] + pos))
+        index, spans = next(iter(texts.items()))
+        return Reading(index, span=(spans[-1][0] + pos, spans[-1][1] + pos))
 
     def explicit(self, start: int, end: int) -> list[Mention]:
         """The labels between two positions that are unmistakable: ``(C)``, ``**C**``, "option C".
@@ -381,13 +381,13 @@ class Claims(Sentences):
         """
         mentioned: list[Mention] = []
         for match in islice(self.options.label.finditer(self.text, start, end), _MENTIONS_READ):
-            place = self.options.place_of(match.group())
-            if place is None:
+            index = self.options.index_of(match.group())
+            if index is None:
                 continue
-            mention = Mention(place, match.span(), closed(self.text, match.end()))
+            mention = Mention(index, match.span(), closed(self.text, match.end()))
             if self._is_explicit(mention):
                 mentioned.append(mention)
-                if place != mentioned[0].place:
+                if index != mentioned[0].choice:
                     break
         return mentioned
 

@@ -37,7 +37,7 @@ class Evidence:
         self.is_changed = text != claims.text
         self.claims = Claims(text, claims.options) if self.is_changed else claims
         self.options = claims.options
-        self.is_class = not claims.options.places
+        self.is_class = not claims.options.by_label
         self.strong = strong
         role = _ROLE.match(text)
         self.start = role.end() if role else 0
@@ -150,7 +150,7 @@ class Evidence:
         claims = self.claims
         negation = claims.words.not_.match(claims.low, pos + (claims.low[pos : pos + 1] == " "))
         label = negation and self.options.label_at(claims.text, claims.low, negation.end())
-        return {label.place} if label else set()
+        return {label.choice} if label else set()
 
     def _is_question(self, reading: Reading) -> bool:
         if reading.span is None:
@@ -171,7 +171,7 @@ class Evidence:
         if replaced is not None:
             return replaced
         rights, wrongs = self._verdicts(after)
-        others = {place for place in rights if place != reading.value}
+        others = {index for index in rights if index != reading.value}
         if others or (reading.value in wrongs and reading.value not in rights):
             return AMBIGUOUS
         return reading
@@ -212,8 +212,8 @@ class Evidence:
                 continue
             called, other = (rights, wrongs) if verdict else (wrongs, rights)
             for named in group:
-                called[named.place] = named.span
-                other.pop(named.place, None)
+                called[named.choice] = named.span
+                other.pop(named.choice, None)
         return rights, wrongs
 
     def _verdict_on(self, mention: Mention) -> bool | None:
@@ -236,17 +236,17 @@ class Evidence:
         text, options = self.claims.text, self.options
         exact = (m for m in options.label.finditer(text, start) if options.is_exact(m.group()))
         for match in islice(exact, _MENTIONS_READ):
-            place = options.place_of(match.group())
-            if place is None:
+            index = options.index_of(match.group())
+            if index is None:
                 continue
             end = closed(text, match.end())
-            own = self.claims.texts_at(end).get(place)
-            yield Mention(place, match.span(), closed(text, own[1]) if own else end)
+            own = self.claims.texts_at(end).get(index)
+            yield Mention(index, match.span(), closed(text, own[1]) if own else end)
         texts = options.text_mentions(text) if self.claims.may_name_texts else {}
-        for place, spans in texts.items():
+        for index, spans in texts.items():
             for span in spans[-_CUES_READ:]:
                 if span[0] >= start:
-                    yield Mention(place, span, closed(text, span[1]), is_text=True)
+                    yield Mention(index, span, closed(text, span[1]), is_text=True)
 
     def _sign_before(self, mention: Mention) -> bool | None:
         """The verdict of ``✅ C`` and ``❌ A``."""
@@ -260,19 +260,19 @@ class Evidence:
         if len(rights) > 1:
             last = self._second_thought(min(span[1] for span in rights.values()))
             return last if last is not None else AMBIGUOUS
-        for place, span in rights.items():
-            if self._adds_to_another(place, span):
+        for index, span in rights.items():
+            if self._adds_to_another(index, span):
                 return AMBIGUOUS
-            return self._final(Reading(place, span=span), set())
+            return self._final(Reading(index, span=span), set())
         return NO_ANSWER
 
-    def _adds_to_another(self, place: int, span: Span) -> bool:
+    def _adds_to_another(self, index: int, span: Span) -> bool:
         """True if "C is also correct" follows a weaker word for another choice: "I would say A"."""
         claims = self.claims
         if not claims.search(claims.words.also, span[1], claims.sentence_end(span[1])):
             return False
         said = self._said_to_be()
-        return said.is_answer and said.value != place
+        return said.is_answer and said.value != index
 
     # ------------------------------------------------------------------------------- the rest
 
@@ -331,15 +331,15 @@ class Evidence:
         claims, options = self.claims, self.options
         end = len(claims.text.rstrip(" \t\r\n.!*_)\"'`"))
         match = options.label.match(claims.text, max(0, end - 1))
-        place = options.place_of(match.group()) if match else None
-        if match is None or place is None or not options.is_exact(match.group()):
+        index = options.index_of(match.group()) if match else None
+        if match is None or index is None or not options.is_exact(match.group()):
             return NO_ANSWER
         start = claims.sentence(match.start())[0]
         lead = claims.text[start : match.start()]
         is_apart = lead.rstrip(" *_(\"'`")[-1:] in (",", ":", "–", "—", "-", ">")
         if not is_apart or options.label.search(lead) or claims.is_doubtful(match.span()):
             return NO_ANSWER
-        return Reading(place, span=match.span())
+        return Reading(index, span=match.span())
 
 
 def at_start(claims: Claims, start: int = 0) -> Reading:
@@ -387,7 +387,7 @@ def _only_mention(claims: Claims) -> Reading:
     text = claims.text
     spans = claims.options.text_mentions(text) if claims.may_name_texts else {}
     for mention in claims.explicit(0, len(text)):
-        spans.setdefault(mention.place, []).append(mention.span)
+        spans.setdefault(mention.choice, []).append(mention.span)
     if len(spans) > 1:
         every = [_rejected(claims, span) for at in spans.values() for span in at]
         rejected = sorted(span for span in every if span is not None)
@@ -397,9 +397,9 @@ def _only_mention(claims: Claims) -> Reading:
     if not spans:
         spans = _only_label(claims)
     breaks_off = text.rstrip()[-1:] in tuple(",:(-–—")  # in the middle of a clause
-    for place, at in spans.items():
+    for index, at in spans.items():
         if not any(claims.is_doubtful(span) for span in at[:_CUES_READ]) and not breaks_off:
-            return replace(Reading(place, span=at[-1]), is_claim=False)
+            return replace(Reading(index, span=at[-1]), is_claim=False)
     return NO_ANSWER
 
 
@@ -418,8 +418,8 @@ def _only_label(claims: Claims) -> dict[int, list[Span]]:
     text, low, options = claims.text, claims.low, claims.options
     spans: dict[int, list[Span]] = {}
     for match in islice(options.label.finditer(text), _MENTIONS_READ):
-        place, (start, end) = options.place_of(match.group()), match.span()
-        if place is None or not options.is_exact(match.group()):
+        index, (start, end) = options.index_of(match.group()), match.span()
+        if index is None or not options.is_exact(match.group()):
             continue
         if match.group() == "I" or match.group().isdigit():
             continue
@@ -427,10 +427,10 @@ def _only_label(claims: Claims) -> dict[int, list[Span]]:
         if is_word and not claims.ends(end):
             continue
         starts = claims.words.label_before.search(low, max(0, start - 30), start) is not None
-        is_wrong = claims.verdict_on(Mention(place, (start, end), end)) is False
+        is_wrong = claims.verdict_on(Mention(index, (start, end), end)) is False
         goes_on = claims.ends(end) or (not is_word and _VERB.match(text, end))
         follows = goes_on and not is_wrong
-        spans.setdefault(place, []).append((start, end) if starts and follows else (0, 0))
+        spans.setdefault(index, []).append((start, end) if starts and follows else (0, 0))
     is_meant = len(spans) == 1 and all((0, 0) not in at for at in spans.values())
     return spans if is_meant else {}
 

@@ -162,7 +162,7 @@ def json_field(
     choices: Sequence[str] = (),
     field: str = "answer",
 ) -> Reading:
-    """Read ``field`` of the last JSON object that has it: text or, with labels, the place.
+    """Read ``field`` of the last JSON object that has it: text or, with labels, the index.
 
     Numbers stay as they are written, ``null`` and containers are not answers. ``{'answer': 'C'}``, as
     Python prints it, is read as well.

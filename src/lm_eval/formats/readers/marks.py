@@ -42,15 +42,15 @@ def whole(claims: Claims) -> Reading:
     if label is None and len(text) <= _LONGEST_LEAD and _may_end_with_label(claims):
         label = options.label_at(text, claims.low, 0)
     if label is not None and claims.is_last(label):
-        return NO_ANSWER if claims.is_price(label) else Reading(label.place, span=label.span)
+        return NO_ANSWER if claims.is_price(label) else Reading(label.choice, span=label.span)
     if len(text) > options.window or not claims.may_name_texts:
         return NO_ANSWER
     reading = options.whole_text(text)
     if reading.is_settled or label is None:
         return reading
     rest = text[label.end :]
-    if label.place < len(options.choices) and key_of(rest) == options.keys[label.place] != "":
-        return Reading(label.place, span=label.span)
+    if label.choice < len(options.choices) and key_of(rest) == options.keys[label.choice] != "":
+        return Reading(label.choice, span=label.span)
     return NO_ANSWER
 
 
@@ -74,13 +74,13 @@ def piece(text: str, options: AnswerOptions) -> Reading:
 def lists_labels(text: str, options: AnswerOptions) -> bool:
     """True for ``A, C``, ``A and C`` and ``AC``: nothing but several labels."""
     stripped = text.strip(" \t\n()[]{}\"'*_.$")
-    if len(stripped) > 200 or not options.places:
+    if len(stripped) > 200 or not options.by_label:
         return False
-    if 1 < len(stripped) <= len(options.places) and set(stripped) <= set(options.places):
+    if 1 < len(stripped) <= len(options.by_label) and set(stripped) <= set(options.by_label):
         return len(set(stripped)) == len(stripped)
     matches = list(options.label.finditer(stripped))
-    places = {options.place_of(match.group()) for match in matches} - {None}
-    if len(places) < 2:
+    indices = {options.index_of(match.group()) for match in matches} - {None}
+    if len(indices) < 2:
         return False
     rest = lowered(blanked(stripped, [match.span() for match in matches]))
     return not _JOINED.sub("", vocabulary_of(rest).and_or.sub("", _COMMAND.sub(" ", rest)))

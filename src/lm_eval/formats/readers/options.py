@@ -54,9 +54,9 @@ _LETTERS = frozenset(ascii_letters)
 
 
 class Mention(NamedTuple):
-    """A choice named at a position: its place, the span of its name, and where what follows begins."""
+    """A choice that a reply names: its index, the span of its name, and where what follows begins."""
 
-    place: int
+    choice: int
     span: Span
     end: int
     is_text: bool = False
@@ -66,12 +66,12 @@ class Mention(NamedTuple):
 class AnswerOptions:
     """One question's labels and choices.
 
-    ``places`` maps a label as written to its place, ``any_case`` a case-folded one; ``any_case`` is
+    ``by_label`` maps a label as written to its index, ``any_case`` a case-folded one; ``any_case`` is
     empty where labels differ in case alone. The choices of most questions are new and most replies
     name a label, so a choice's words are looked at as late as possible, and its first word before all.
     """
 
-    places: dict[str, int]
+    by_label: dict[str, int]
     any_case: dict[str, int]
     label: re.Pattern[str]
     choices: tuple[str, ...]
@@ -102,7 +102,7 @@ class AnswerOptions:
     @cached_property
     def last_letters(self) -> frozenset[str]:
         """What a text can end with that ends with a label, in lower case."""
-        return frozenset(label[-1] for label in (*map(lowered, self.places), *self.any_case))
+        return frozenset(label[-1] for label in (*map(lowered, self.by_label), *self.any_case))
 
     @cached_property
     def window(self) -> int:
@@ -115,19 +115,19 @@ class AnswerOptions:
 
     @property
     def count(self) -> int:
-        return max(len(self.choices), len(self.places))
+        return max(len(self.choices), len(self.by_label))
 
     # ---------------------------------------------------------------------------------- labels
 
-    def place_of(self, label: str) -> int | None:
-        """The place of a label as written, else in any case."""
-        written = label if label in self.places else " ".join(label.split())
-        place = self.places.get(written)
-        return self.any_case.get(written.casefold()) if place is None else place
+    def index_of(self, label: str) -> int | None:
+        """The index of a label as written, else in any case."""
+        written = label if label in self.by_label else " ".join(label.split())
+        index = self.by_label.get(written)
+        return self.any_case.get(written.casefold()) if index is None else index
 
     def is_exact(self, label: str) -> bool:
         """True if ``label`` is written in the case in which it was shown."""
-        return label in self.places or " ".join(label.split()) in self.places
+        return label in self.by_label or " ".join(label.split()) in self.by_label
 
     def holds_label(self, text: str) -> bool:
         """False if there is no label anywhere in ``text``; the last short text is remembered."""
@@ -142,10 +142,10 @@ class AnswerOptions:
     def label_here(self, text: str, pos: int) -> Mention | None:
         """The label that begins exactly at ``pos``."""
         match = self.label.match(text, pos)
-        place = self.place_of(match.group()) if match else None
-        if match is None or place is None:
+        index = self.index_of(match.group()) if match else None
+        if match is None or index is None:
             return None
-        return Mention(place, match.span(), closed(text, match.end()))
+        return Mention(index, match.span(), closed(text, match.end()))
 
     def is_named_at(self, text: str, pos: int) -> bool:
         """True if a label or a choice's text is exactly at ``pos``, and no list goes on behind it."""
@@ -194,9 +194,9 @@ class AnswerOptions:
         if match is None or (match["word"] and not match["noun"]):
             return None
         number = vocabulary.ordinal_number(match["later"] or match["word"])
-        place = self.count - 1 if number is None else number - 1
-        is_there = 0 <= place < self.count
-        return Mention(place, match.span(), closed(text, match.end())) if is_there else None
+        index = self.count - 1 if number is None else number - 1
+        is_there = 0 <= index < self.count
+        return Mention(index, match.span(), closed(text, match.end())) if is_there else None
 
     # ---------------------------------------------------------------------------------- texts
 
@@ -262,9 +262,9 @@ def closed(text: str, pos: int) -> int:
     return match.end() if match else pos
 
 
-def only(places: Iterable[int], span: Span) -> Reading:
-    """The one place there is; ambiguous if there are several, nothing if there is none."""
-    distinct = set(places)
+def only(indices: Iterable[int], span: Span) -> Reading:
+    """The only index there is; ambiguous if there are several, nothing if there is none."""
+    distinct = set(indices)
     if len(distinct) > 1:
         return AMBIGUOUS
     return Reading(distinct.pop(), span=span) if distinct else NO_ANSWER
@@ -275,15 +275,15 @@ def mentions(text: PlainWords, keys: Sequence[str]) -> dict[int, list[Span]]:
     present = set(text.line.split())
     taken = bytearray(len(text.line))
     occurrences: dict[int, list[Span]] = {}
-    places: dict[str, list[int]] = {}
+    positions: dict[str, list[int]] = {}
     for i, key in enumerate(keys):
         if key and len(key) < len(text.line) and key.split(" ", 1)[0] in present:
-            places.setdefault(key, []).append(i)
-    for key in sorted(places, key=len, reverse=True):
+            positions.setdefault(key, []).append(i)
+    for key in sorted(positions, key=len, reverse=True):
         free = [occurrence for occurrence in text.find_all(key) if not taken[occurrence[0] + 1]]
         for start, end in free:
             taken[start + 1 : end] = b"\1" * (end - start - 1)
-        for i in places[key] if free else ():
+        for i in positions[key] if free else ():
             occurrences[i] = [text.span_of(occurrence) for occurrence in free]
     return occurrences
 
@@ -310,12 +310,12 @@ def _compile(labels: tuple[str, ...], choices: tuple[str, ...]) -> AnswerOptions
 def _compile_labels(
     labels: tuple[str, ...],
 ) -> tuple[dict[str, int], dict[str, int], re.Pattern[str]]:
-    """``places``, ``any_case`` and ``label``: the part that the questions of a task share."""
+    """``by_label``, ``any_case`` and ``label``: the part that the questions of a task share."""
     cores = _cores(labels)
-    places = dict(_unique(cores))
+    by_label = dict(_unique(cores))
     any_case = dict(_unique([core.casefold() for core in cores]))
-    is_same_size = len(any_case) == len(places)
-    return places, any_case if is_same_size else {}, label_pattern(tuple(places))
+    is_same_size = len(any_case) == len(by_label)
+    return by_label, any_case if is_same_size else {}, label_pattern(tuple(by_label))
 
 
 def _cores(labels: Sequence[str]) -> list[str]:

@@ -187,7 +187,7 @@ def last_cue(
     instruction to write the cue shows a placeholder behind it (``The answer is [answer]``), or quotes
     it and goes on with *where*. Its sentence goes, since it may list what is allowed. A name in
     ``real`` is an answer, not a placeholder; nor is it an echo if an answer ``is_named_at`` the
-    place behind it (``[answer_letter] D``).
+    position behind it (``[answer_letter] D``).
     """
     low = lowered(text)
     cues = list(cue.finditer(low))

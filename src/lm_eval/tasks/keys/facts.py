@@ -49,12 +49,12 @@ class TaskFacts:
         known = [count for count in counts if count is not None]
         return sum(known) if len(known) == len(counts) else None
 
-    def of_member(self, place: int) -> TaskFacts:
+    def of_member(self, index: int) -> TaskFacts:
         """The facts of one task of a family."""
         from dataclasses import replace
 
-        count = self.counts[place if len(self.counts) > 1 else 0]
-        language = self.languages[place if len(self.languages) > 1 else 0]
+        count = self.counts[index if len(self.counts) > 1 else 0]
+        language = self.languages[index if len(self.languages) > 1 else 0]
         return replace(self, counts=(count,), languages=(language,), total=None)
 
 

@@ -30,19 +30,19 @@ class RowFilter:
     spec: Any
 
     def kept(self, rows: Sequence[Doc], *, split: str) -> list[int]:
-        """The places of the rows for which it is true; an error where there are none."""
+        """The indices of the rows for which it is true; an error where there are none."""
         compared = self._compared
         if compared is not None and rows and compared[0] in rows[0]:
             name, value = compared
-            places = [at for at, row in enumerate(rows) if row[name] == value]
+            indices = [at for at, row in enumerate(rows) if row[name] == value]
         else:
-            places = [at for at, row in enumerate(rows) if self._is_true(row, at, split)]
-        if rows and not places:
+            indices = [at for at, row in enumerate(rows) if self._is_true(row, at, split)]
+        if rows and not indices:
             raise DataError(
                 f"where {shorten(self.spec)} is true for none of the {len(rows):,} rows of split "
                 f"{split!r}.{self._values_there(rows)}"
             )
-        return places
+        return indices
 
     def _is_true(self, row: Doc, at: int, split: str) -> bool:
         where = f"where, row {at} of split {split!r}"
@@ -174,12 +174,12 @@ def shared_value(spec: Any) -> Callable[[Doc], Any]:
     return value
 
 
-def places_by_value(pool: Iterable[Doc], value: Callable[[Doc], Any]) -> dict[Any, list[int]]:
-    """Value → the places in the pool of the docs that have it."""
-    places: dict[Any, list[int]] = {}
+def indices_by_value(pool: Iterable[Doc], value: Callable[[Doc], Any]) -> dict[Any, list[int]]:
+    """Value → the indices in the pool of the docs that have it."""
+    indices: dict[Any, list[int]] = {}
     for at, doc in enumerate(pool):
-        places.setdefault(value(doc), []).append(at)
-    return places
+        indices.setdefault(value(doc), []).append(at)
+    return indices
 
 
 def named_examples(docs: Sequence[Doc], ids: Sequence[Any], spec: Any, *, split: str) -> list[Doc]:
