@@ -83,9 +83,9 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     enforced_by: tuple[Dialect, ...] = ()
     """The fields of a request with which such servers hold replies to a grammar, tried in order."""
     batch_protocol: type[BatchProtocol] | None = None
-    """How the provider takes batches; None: it does not."""
+    """How the provider takes batches; None if it does not."""
     batches: BatchStream | None = None
-    """What answers requests for text instead, where a run hands in batches."""
+    """What answers requests for text if the run hands in batches; else None."""
     key_variable = ""
     """The environment variable that ``api_key`` reads, for messages."""
     _calls: ServerCaller
@@ -189,7 +189,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
             )
         return str(name)
 
-    def brings(self, name: str) -> bool:
+    def defines(self, name: str) -> bool:
         """Whether a subclass has its own method of this name."""
         return getattr(type(self), name) is not getattr(TemplateAPI, name)
 
@@ -220,9 +220,9 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
 
     @staticmethod
     def parse_usage(outputs: Any) -> Usage | None:
-        """What one reply cost in tokens: in, out, and of these those cached and those of reasoning.
+        """What one reply cost in tokens: in, out, and how many of them were cached or reasoning.
 
-        None where it does not tell. By default a ``usage`` block of OpenAI's shape.
+        None if it does not say. By default a ``usage`` block of OpenAI's shape is read.
         """
         return tokens_used(outputs)
 
@@ -238,12 +238,12 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
 
     @staticmethod
     def parse_top_logprobs(outputs: Any) -> list[NextTokens | None]:
-        """For each prompt the likeliest next tokens, where the server tells them."""
+        """For each prompt the likeliest next tokens, if the server returns them."""
         raise NotImplementedError
 
     @cached_property
     def api_key(self) -> str:
-        """The key, from the environment; empty where none is needed."""
+        """The key, from the environment; empty if none is needed."""
         return ""
 
     @cached_property
@@ -277,7 +277,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
 
     @property
     def eos_string(self) -> str | None:
-        """A text that ends generation; the argument, or the tokenizer's where one is loaded."""
+        """A text that ends generation: the argument, else the tokenizer's if one is loaded."""
         if self._eos_string is None and self._loaded:
             return self._loaded.eos_text
         return self._eos_string
@@ -341,11 +341,11 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
 
     @property
     def capabilities(self) -> Capabilities:  # type: ignore[override]  # known only for an instance
-        """A chat template is taken for granted until a tokenizer is loaded, which says."""
+        """A chat template is assumed until the tokenizer is loaded."""
         ability = self._ability
         return Capabilities(
             loglikelihood=self._scores_text,
-            generation=self._calls.is_overridden or self.brings("parse_generations"),
+            generation=self._calls.is_overridden or self.defines("parse_generations"),
             chat_template=not self.is_chat and self._may_have_template,
             chat_only=self.is_chat,
             prefill=not self.is_chat,
@@ -356,7 +356,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
 
     @property
     def _scores_text(self) -> bool:
-        has_parser = self._calls.is_overridden or self.brings("parse_logprobs")
+        has_parser = self._calls.is_overridden or self.defines("parse_logprobs")
         return has_parser and not self.is_chat and self.tokenizer_backend is not None
 
     @property
@@ -375,18 +375,18 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
 
     @classmethod
     def from_args(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
-        wanted = dict(model_args)
+        arguments = dict(model_args)
         for flag in settings.LOCAL_ONLY:
             accepted = settings.accepted_arguments(cls)
-            if flag in wanted and accepted is not None and flag not in accepted:
+            if flag in arguments and accepted is not None and flag not in accepted:
                 warnings.warn(
                     f"Model {name!r} runs on a server, so {flag} has no effect.",
                     LmEvalWarning,
                     stacklevel=2,
                 )
-                del wanted[flag]
-        settings.check_arguments(cls, wanted, name)
-        return cls.create_from_arg_obj(wanted)
+                del arguments[flag]
+        settings.check_arguments(cls, arguments, name)
+        return cls.create_from_arg_obj(arguments)
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -399,7 +399,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         first, requests = peek(requests)
         if first is None:
             return
-        self._calls.header()  # a missing key is found before anything else
+        self._calls.header()  # a missing key is noticed before anything else
         self._compare_servers(first.task)
         if isinstance(first, LoglikelihoodRequest | RollingRequest):
             if overridden(self, _SCORING[first.kind]):
@@ -419,7 +419,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         return self._ability
 
     def _compare_servers(self, task: str) -> None:
-        """Refuse one of several servers that serves another model, before anything is asked."""
+        """Refuse a server that serves another model than the first, before anything is asked."""
         if self._other_addresses and self._servers is None:
             self._servers = ServerCheck(self._calls, self)
             self._servers.run(task)

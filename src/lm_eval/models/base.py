@@ -39,7 +39,7 @@ class Capabilities:
     """What a backend can do. A format that needs more is refused before anything is sent."""
 
     loglikelihood: bool = True
-    """Whether given text can be scored: local models, and servers with log-probs of the prompt."""
+    """Whether given text can be scored: by local models, and by servers with log-probs of the prompt."""
     generation: bool = True
     chat_template: bool = False
     """Whether the backend can turn a chat into the text that the model sees."""
@@ -48,11 +48,11 @@ class Capabilities:
     prefill: bool = True
     """Whether a started assistant turn (``gen_prefix``) can be continued."""
     top_logprobs: bool = False
-    """Whether one request can tell the log-probs of several next tokens."""
+    """Whether one request can return the log-probs of several next tokens."""
     batch: bool = False
     """Whether one request may carry several prompts."""
     media: bool = False
-    """Whether images and audio beside the text are taken (the third element of ``args``)."""
+    """Whether images and audio are accepted beside the text (the third element of ``args``)."""
     enforces: bool = False
     """Whether a reply can be held to a request's ``grammar``."""
 
@@ -62,14 +62,14 @@ class LM:
 
     Answers come in the order of the requests. A request's ``args`` holds ``(context, continuation)``,
     ``(text,)`` or ``(context, gen_kwargs)``; a chat is rendered with ``apply_chat_template`` before it
-    gets there. ``capabilities`` follows from the methods a subclass has, unless it sets it itself.
+    gets there. ``capabilities`` follows from the methods a subclass has, unless the subclass sets it.
     """
 
     capabilities = Capabilities()
     keeps_answers = True
-    """Whether answers are worth keeping on disk for a run that dies; not where they cost nothing."""
+    """Whether answers are stored on disk in case a run dies; no use if they cost nothing."""
     is_light = False
-    """Whether making one loads no weights and sends nothing, so that a dry run may make it."""
+    """Whether creating one loads no weights and sends nothing, so that a dry run may create it."""
     cache_hook: Any = SimpleNamespace(add_partial=lambda attr, req, res: None)  # noqa: ARG005
     """Models written for the harness report single answers to it; the evaluator keeps them itself."""
     _infers_capabilities = True
@@ -118,7 +118,7 @@ class LM:
             yield from enumerate(getattr(self, asked[0].kind)(asked))
 
     def render(self, context: Context) -> str:
-        """A context as the text this model sees; one that requests in a row share is rendered once."""
+        """A context as the text this model sees; one shared by consecutive requests is rendered once."""
         last, text = self._rendered
         if last is not context:
             text = str(context) if isinstance(context, Prompt) else self._render_chat(context)
@@ -137,9 +137,9 @@ class LM:
 
     @property
     def encoder(self) -> Callable[[str], Sequence[int]] | None:
-        """Text of a prompt → its tokens, special ones included; None where the backend cannot tell.
+        """Text of a prompt → its tokens, special ones included; None if the backend cannot tell.
 
-        Used to see whether choices are tokens of their own after their prompts, so it must be cheap
+        Used to see whether choices keep their own tokens behind their prompts, so it must be cheap
         and send nothing. In an encoder-decoder, prompt and choice never share a token: None.
         """
         if getattr(self, "backend", None) == "seq2seq":
@@ -148,11 +148,11 @@ class LM:
 
     @property
     def decoder(self) -> Callable[[Sequence[int]], str] | None:
-        """Tokens → text, for showing them; None where the backend cannot tell."""
+        """Tokens → text, for showing them; None if the backend cannot tell."""
         return getattr(self, "tok_decode", None)
 
     def identity(self) -> Mapping[str, Any] | None:
-        """What decides this model's answers beside the request, for finding kept answers again.
+        """What decides this model's answers besides the request; stored answers are found by it.
 
         None: the backend's name and all its arguments. No secrets; nothing that only changes how
         fast answers come, such as ``num_concurrent``.
@@ -160,11 +160,11 @@ class LM:
         return None
 
     def cannot_hold(self, grammar: Grammar) -> str | None:
-        """Why replies cannot be held to a grammar, None where they can; asked before any request."""
+        """Why replies cannot be held to a grammar, None if they can; asked before any request."""
         return None if self.capabilities.enforces else "it cannot hold replies to a grammar"
 
     def estimate(self, requests: Iterable[Request]) -> Estimated:
-        """What these requests would cost, from the least to the most; nothing is asked.
+        """What these requests would cost at least and at most; nothing is sent.
 
         Tokens are guessed from characters, unless a backend overrides this and counts them.
         """
@@ -177,7 +177,7 @@ class LM:
 
     @property
     def usage(self) -> Mapping[str, Usage]:
-        """Task (with format) → what its requests cost so far; empty where nothing is counted."""
+        """Task (with format) → what its requests cost so far; empty if nothing is counted."""
         return {}
 
     def describe(self) -> dict[str, Any]:
@@ -200,8 +200,8 @@ class LM:
 
     @classmethod
     def check_args(cls, model_args: Mapping[str, Any], *, name: str) -> None:
-        """Refuse arguments that the constructor does not take, a lack of those it needs, switches
-        that are neither true nor false, and what ``check_values`` refuses.
+        """Refuse unknown and missing arguments, switches that are neither true nor false, and what
+        ``check_values`` refuses.
         """
         parameters = inspect.signature(cls.__init__).parameters
         takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -238,14 +238,14 @@ class LM:
 
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
-        """The backend as far as ``encoder`` and chat templates go; whole, where that costs little."""
+        """A backend with its ``encoder`` and chat template; the complete one if that costs little."""
         return cls.from_args(model_args, name=name)
 
     @classmethod
     def create_from_arg_obj(
         cls, arg_dict: Mapping[str, Any], additional_config: Mapping[str, Any] | None = None
     ) -> LM:
-        """Build the backend from arguments; ``additional_config`` counts where it is not None."""
+        """Build the backend from arguments; ``additional_config`` takes precedence, except for None."""
         more = {
             name: value for name, value in (additional_config or {}).items() if value is not None
         }
@@ -271,7 +271,7 @@ class LM:
 
     @property
     def tokenizer_name(self) -> str:
-        """The name of the tokenizer in results; empty where there is none."""
+        """The name of the tokenizer in results; empty if there is none."""
         return ""
 
     def _cannot(self, what: str) -> ModelError:
@@ -287,16 +287,16 @@ def _is_switch(parameter: inspect.Parameter | None) -> bool:
 
 
 def _inferred(cls: type[LM]) -> Capabilities:
-    """What a class can do, by the methods that it or a class between it and ``LM`` brings."""
+    """What a class can do, by the methods that it or a class between it and ``LM`` defines."""
 
-    def brings(name: str) -> bool:
+    def defines(name: str) -> bool:
         return getattr(cls, name) is not getattr(LM, name)
 
     return replace(
         cls.capabilities,
-        loglikelihood=any(map(brings, ("stream", "loglikelihood", "loglikelihood_rolling"))),
-        generation=brings("stream") or brings("generate_until"),
-        chat_template=brings("apply_chat_template"),
+        loglikelihood=any(map(defines, ("stream", "loglikelihood", "loglikelihood_rolling"))),
+        generation=defines("stream") or defines("generate_until"),
+        chat_template=defines("apply_chat_template"),
     )
 
 
@@ -359,15 +359,15 @@ class StreamingLM(LM):
         return answers
 
     def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
-        """What the list methods of this class give, as it becomes ready."""
+        """The answers that the list methods return, as they become ready."""
         return self.stream(requests)
 
 
 class ExtensibleLM(StreamingLM):
-    """A streaming backend of ours that programs subclass: their list methods answer, if they have any.
+    """A streaming backend that programs may subclass: a list method that they define is called.
 
-    A backend answers in ``_answers``, which the list methods call as well, so that one of a subclass
-    may call ours.
+    A backend answers in ``_answers``, which the list methods call as well, so that a method of a
+    subclass may call ours.
     """
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:

@@ -1,9 +1,9 @@
-"""Where a context ends and a continuation begins, in tokens: is the continuation its own tokens?
+"""Where a context ends and its continuation begins, in tokens.
 
-A model is given tokens, not text. Where the tokenizer joins the end of the context and the beginning
+A model is given tokens, not text. If the tokenizer joins the end of the context and the beginning
 of the continuation into one token, what is scored is not what was written: ``(`` and ``A)`` can become
 ``(A`` and ``)``, and then every label is scored by the same ``)``. Any backend that can encode text can
-ask here; nothing is known of models.
+ask here; this module knows nothing of models.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Border:
 
 
 def find_border(encode: Encode, context: str, continuation: str) -> Border:
-    """The border between two texts. Blanks that end the context count to the continuation."""
+    """The border between two texts. Blanks that end the context belong to the continuation."""
     context, continuation = move_blanks(context, continuation)
     before = tuple(encode(context)) if context else ()
     whole = tuple(encode(context + continuation))
@@ -77,7 +77,7 @@ def move_blanks(context: str, continuation: str) -> tuple[str, str]:
 
 
 def alike(borders: Sequence[Border]) -> list[list[int]]:
-    """Places of continuations of one doc that differ in text but are scored by the same tokens.
+    """Indices of continuations of one doc that differ in text but are scored by the same tokens.
 
     The model cannot tell them apart: whatever it knows, they tie.
     """
@@ -92,7 +92,7 @@ def alike(borders: Sequence[Border]) -> list[list[int]]:
 
 
 def describe_border(border: Border, decode: Callable[[Sequence[int]], str] | None = None) -> str:
-    """One sentence on what happens at a border, with the merged token where it can be decoded."""
+    """One sentence on what happens at a border, with the merged token if it can be decoded."""
     before = shorten(border.context_text[-20:])
     after = shorten(border.continuation_text)
     if border.is_own:

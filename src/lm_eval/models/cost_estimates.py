@@ -1,6 +1,7 @@
 """Requests → what asking them would cost, before anything is sent.
 
-In: requests, read one at a time, and what counts the tokens of a text. Out: an ``Estimated``.
+In: requests, read one at a time, and a function that counts the tokens of a text. Out: an
+``Estimated``.
 """
 
 from __future__ import annotations
@@ -38,20 +39,20 @@ def estimated(
     counted_with: str | None = None,
     shares_requests: bool = False,
 ) -> Estimated:
-    """What these requests would cost. ``max_reply`` tells how many tokens a reply may have.
+    """What these requests would cost. ``max_reply`` says how many tokens a reply may have.
 
     ``shares_requests``: a server may score all choices of a doc in one request, and bills a token for
-    each answer. A context that requests in a row share is counted once.
+    each answer. A context shared by consecutive requests is counted once.
     """
-    whole = Estimated(counted_with=counted_with)
+    total = Estimated(counted_with=counted_with)
     for _, alike in groupby(requests, key=_shared_part):
         same = list(alike)
         least, most = _cost(same, max_reply, count)
         if shares_requests and isinstance(same[0], LoglikelihoodRequest):
             least, most = _shared(same, most, count)
-        whole.least.add(least)
-        whole.most.add(most)
-    return whole
+        total.least.add(least)
+        total.most.add(most)
+    return total
 
 
 def _shared_part(request: Request) -> tuple[Any, ...]:
@@ -66,7 +67,7 @@ def _before(request: Request) -> Any:
 def _cost(
     same: Sequence[Request], max_reply: Callable[[GenerateRequest], int], count: CountTokens
 ) -> tuple[Usage, Usage]:
-    """Each request sent by itself; replies between nothing and as long as they may be."""
+    """The cost of sending each request by itself, with empty replies and with the longest."""
     tokens_in = len(same) * count(_before(same[0]))
     longest = 0
     for request in same:
@@ -81,9 +82,9 @@ def _cost(
 
 
 def _shared(same: Sequence[Any], alone: Usage, count: CountTokens) -> tuple[Usage, Usage]:
-    """From one request for all choices to one for each.
+    """The cost of one request for all choices, and of one for each.
 
-    Where every choice is one token, one prompt tells about all of them; otherwise each is a prompt.
+    If every choice is one token, a single prompt covers all of them; otherwise each is a prompt.
     """
     one_prompt = len(same) > 1 and all(count(request.continuation) == 1 for request in same)
     together = Usage(

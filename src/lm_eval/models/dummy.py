@@ -38,7 +38,7 @@ class DummyLM(ExtensibleLM):
     """Answers from a hash of ``seed`` and the request; ``reply`` is a fixed text to generate."""
 
     capabilities = Capabilities(chat_template=True)
-    keeps_answers = False  # made anew in no time
+    keeps_answers = False  # computed again in no time
     is_light = True
     chat_template = "<|role|>\ncontent\n<|assistant|>\n"
     is_tuned_for_chats = False

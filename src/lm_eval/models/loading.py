@@ -1,4 +1,4 @@
-"""A backend's name and its arguments → a model that is ready to answer, in the one process of a run."""
+"""A backend's name and its arguments → a model that is ready to answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RAY_ARGUMENTS = (
 
 @contextmanager
 def opened_model(model: str | LM | None, model_args: Mapping[str, Any]) -> Iterator[LM]:
-    """The model, ready to answer. One that is made here is closed here, one that was given is not."""
+    """The model, ready to answer. It is closed at the end, unless it was passed in as an object."""
     if isinstance(model, LM):
         if model.world_size > 1:
             raise UsageError(
@@ -39,7 +39,7 @@ def opened_model(model: str | LM | None, model_args: Mapping[str, Any]) -> Itera
 
 
 def model_class(name: str | None) -> type[LM]:
-    """The backend's class; the embedded model's where none is named."""
+    """The backend's class; without a name, that of the embedded model."""
     backend = name or "gguf"
     registered = MODELS.get(backend)
     if not (isinstance(registered, type) and issubclass(registered, LM)):
@@ -58,12 +58,12 @@ def answering(
 def behind_ray(model_args: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """The backend in the replicas of ``ray``, and its arguments."""
     arguments = {key: value for key, value in model_args.items() if key not in RAY_ARGUMENTS}
-    own = model_args.get("backend_args")
-    return str(model_args["backend"]), {**arguments, **(own if isinstance(own, Mapping) else {})}
+    more = model_args.get("backend_args")
+    return str(model_args["backend"]), {**arguments, **(more if isinstance(more, Mapping) else {})}
 
 
 def model_parameters(name: str | None, model_args: Mapping[str, Any]) -> list[str] | None:
-    """The arguments a backend takes; None where it takes any."""
+    """The arguments a backend takes; None if it takes any."""
     name, _ = answering(name, model_args)
     parameters = inspect.signature(model_class(name).__init__).parameters
     takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
@@ -88,7 +88,7 @@ def load_model(name: str | None, model_args: Mapping[str, Any], *, for_tokens: b
 
 
 def name_of(backend: str | None, model_args: Mapping[str, Any]) -> str:
-    """What the model is called in file names and results, with and without Ray alike."""
+    """The model's name in file names and results, the same with and without Ray."""
     backend, model_args = answering(backend, model_args)
     for key in ("model", "pretrained", "path", "engine"):
         if value := str(_plain(model_args.get(key)) or ""):
@@ -99,7 +99,7 @@ def name_of(backend: str | None, model_args: Mapping[str, Any]) -> str:
 
 
 def plain_arguments(model_args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as plain data: of a model or tokenizer that was made already, its name."""
+    """The arguments as plain data; a model or tokenizer object becomes its name."""
     return {name: _plain(value) for name, value in model_args.items()}
 
 

@@ -81,8 +81,8 @@ class LocalCompletionsAPI(TemplateAPI):
         field = "messages" if self.is_chat else "prompt"
         payload: dict[str, Any] = {"model": self.model, field: messages}
         if not generate and not self.is_chat:
-            wanted = {"temperature": 0, "max_tokens": 1, "logprobs": 1, "echo": True}
-            return {**payload, **wanted, "seed": seed, **kwargs}
+            options = {"temperature": 0, "max_tokens": 1, "logprobs": 1, "echo": True}
+            return {**payload, **options, "seed": seed, **kwargs}
         asked = PayloadArguments(gen_kwargs, eos, self.max_gen_toks)
         payload[self.limit_name] = asked.limit
         payload["temperature"] = 1 if self.always_samples else asked.temperature

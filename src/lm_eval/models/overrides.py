@@ -32,7 +32,7 @@ def class_path(cls: type) -> str:
 
 
 def redefinition(model: object) -> dict[str, Any]:
-    """What tells a model of a class outside this package from others: its class, code and attributes.
+    """What distinguishes a model of a class outside this package: its class, code and attributes.
 
     Attributes that our classes have are left to the backend's own identity. Empty for an unchanged
     model of ours. What has no stable form makes the result unlike every other.
@@ -77,11 +77,13 @@ def _set_by(cls: type) -> Iterator[str]:
 
 
 def stable(value: Any) -> Any:
-    """A value as plain data that is equal in every process; what has no such form is like no other."""
+    """A value as plain data that is equal in every process; what has no such form equals nothing."""
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, PurePath) or type(value).__module__.partition(".")[0] == "torch":
-        text = str(value)  # of torch: a dtype or a device; a tensor or module is too large for that
+        text = str(
+            value
+        )  # of torch: a dtype or a device; the text of a tensor or module is too long
         return text if len(text) < 64 and not hasattr(value, "parameters") else _unlike_any()
     if isinstance(value, Mapping):
         return {str(key): stable(item) for key, item in value.items()}

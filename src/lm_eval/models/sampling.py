@@ -27,7 +27,7 @@ def split_reasoning(
 ) -> tuple[str | None, str]:
     """``(reasoning, answer)``: what comes before the last ``mark``, a text or a token, and behind it.
 
-    Without a mark all is answer and the reasoning is None. ``text`` is the text of the tokens, where it
+    Without a mark all is answer and the reasoning is None. ``text`` is the text of the tokens, if it
     is known.
     """
     if isinstance(mark, int) and mark in tokens:
@@ -63,9 +63,9 @@ def request_seed(seed: Any, request: GenerateRequest) -> int:
 def request_sampler(
     request: GenerateRequest, options: GenerationOptions, seed: int
 ) -> Sample | None:
-    """Draws the tokens of one request, by its own seed or else ``seed``; None where it is greedy.
+    """Draws the tokens of one request, by its own seed or else ``seed``; None if it is greedy.
 
-    It has a random stream of its own, so that other requests change nothing. ``top_k`` 0 and
+    Each request has its own random stream, so that other requests change nothing. ``top_k`` 0 and
     ``top_p`` 1 keep all tokens. Temperature first, then top-k, then top-p, the order of
     ``transformers``.
     """
@@ -132,7 +132,7 @@ def is_auto(batch_size: Any) -> bool:
 def check_each(
     model_args: Mapping[str, Any], checks: Mapping[str, Callable[[Any], object]]
 ) -> None:
-    """Let the check of each argument that is given refuse its value."""
+    """Check each argument that is given; a check raises an error for a wrong value."""
     for name, check in checks.items():
         if name in model_args:
             check(model_args[name])

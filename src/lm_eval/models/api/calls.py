@@ -2,7 +2,8 @@
 
 ``ServerCaller`` belongs to one ``TemplateAPI``. ``replies``, ``scores`` and ``texts`` are its streams,
 one for each kind of request; below them, each method makes one request (``sender``) and reads the
-reply. A reply of another shape is asked for again, and is a failed request if every attempt gives one.
+reply. If a reply has another shape, the request is sent again; it has failed if every attempt
+ends that way.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class ServerCaller(Sender):
     """Answers the requests to one model."""
 
     def check_methods(self) -> None:
-        """Refuse a subclass whose methods cannot be called as it expects."""
+        """Refuse a subclass with methods that would not be called as it expects."""
         model: Any = self._model
         who = type(model).__name__
         if names := [name for name in _NOT_CALLED if hasattr(model, name)]:
@@ -56,7 +57,7 @@ class ServerCaller(Sender):
                 f"{who} sends its requests itself, so that base_url can be one address only, not "
                 f"{len(model.addresses)}."
             )
-        if not (self.is_overridden or model.brings("_create_payload")):
+        if not (self.is_overridden or model.defines("_create_payload")):
             raise ModelError(
                 f"{who} has no _create_payload, which says what a request holds. Define it, or subclass "
                 "LocalCompletionsAPI, which speaks OpenAI's protocol."
@@ -89,7 +90,7 @@ class ServerCaller(Sender):
             yield index, sum((score[0] for score in scores), 0.0)
 
     def scores_of(self, spans: Sequence[PromptSpan]) -> list[Any]:
-        """The score of each span, in order; what went wrong with one is raised."""
+        """The score of each span, in order; raises the error of a span that failed."""
         scores: dict[int, Any] = {}
         for part in self.scored([SpanGroup("", (span,)) for span in spans]):
             scores.update(part)
@@ -141,7 +142,7 @@ class ServerCaller(Sender):
 
     @cached_property
     def enforcer(self) -> ServerEnforcer:
-        """What has replies held to grammars."""
+        """What makes the server hold replies to grammars."""
         return ServerEnforcer(self, self._model, self._model.enforced_by)
 
     async def _free(self, job: GenerationJob) -> list[Reply]:
@@ -161,13 +162,13 @@ class ServerCaller(Sender):
         return [self.finished(reply, job) for reply in replies]
 
     def finished(self, reply: Reply, job: GenerationJob) -> Reply:
-        """The reply without what the model thought, before the first stop string."""
-        return _cut(_behind_thought(reply, self._model.think_end_token), job.stops)
+        """The reply without its reasoning, up to the first stop string."""
+        return _cut(_without_reasoning(reply, self._model.think_end_token), job.stops)
 
-    # -- one job in other hands ------------------------------------------------------------------
+    # -- jobs that others send --------------------------------------------------------------------
 
     def payload(self, job: GenerationJob) -> dict[str, Any]:
-        """What a request for a job holds, for whoever sends it."""
+        """The body of a request for a job, for whoever sends it."""
         model, gen_kwargs = self._model, job.gen_kwargs()
         if job.grammar is not None:
             gen_kwargs = self.enforcer.gen_kwargs(job, job.grammar)
@@ -192,7 +193,7 @@ class ServerCaller(Sender):
         return reply
 
     async def reply(self, prompt: Any, gen_kwargs: Mapping[str, Any]) -> Reply:
-        """The reply to one prompt, as it came."""
+        """The reply to one prompt, unchanged."""
         [reply] = await self.ask(
             [prompt],
             lambda outputs: self.read_replies(outputs, 1),
@@ -244,7 +245,7 @@ class ServerCaller(Sender):
     async def _in_parts(
         self, items: Sequence[S], size: int, ask: Callable[[Sequence[S]], Awaitable[list[T]]]
     ) -> list[T]:
-        """What ``ask`` gives for the items, ``size`` or ``batch_size`` of them at a time."""
+        """What ``ask`` returns for the items, ``size`` or ``batch_size`` of them at a time."""
         size = max(self._model.batch_size, size) if self._model.ability.batch else 1
         parts = [items[at : at + size] for at in range(0, len(items), size)]
         return [answer for part in parts for answer in await ask(part)]
@@ -277,19 +278,19 @@ class ServerCaller(Sender):
         self, prompts: list[Any], size: int, *, wait_s: float | None = None
     ) -> list[NextTokens]:
         """The likeliest tokens after each prompt; a reply without them is asked for again."""
-        wanted = {"until": [], "max_gen_toks": 1, "temperature": 0.0, "logprobs": size}
+        options = {"until": [], "max_gen_toks": 1, "temperature": 0.0, "logprobs": size}
 
         def read(outputs: Any) -> list[NextTokens]:
             parse = self._model.parse_top_logprobs
             likeliest = self._parsed(outputs, "parse_top_logprobs", parse)
             self._check_count(len(likeliest), len(prompts))
-            told = [tokens for tokens in likeliest if tokens is not None]
-            if len(told) < len(likeliest):
+            complete = [tokens for tokens in likeliest if tokens is not None]
+            if len(complete) < len(likeliest):
                 raise BrokenBody("it has no log-probs of the next token", wait_s=wait_s)
-            return told
+            return complete
 
         # No stop string: a reply that ends before its first token may come without log-probs.
-        return await self.ask(prompts, read, generate=True, gen_kwargs=wanted, eos=None)
+        return await self.ask(prompts, read, generate=True, gen_kwargs=options, eos=None)
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -299,9 +300,9 @@ class ServerCaller(Sender):
         except UnfitReply as error:
             raise BrokenBody(str(error), error.advice) from error
         except _PARSING_ERRORS as error:
-            said = str(error) if isinstance(error, LmEvalError) else repr(error)
+            reason = str(error) if isinstance(error, LmEvalError) else repr(error)
             raise BrokenBody(
-                f"{type(self._model).__name__}.{name} does not understand it: {said} The reply: "
+                f"{type(self._model).__name__}.{name} does not understand it: {reason} The reply: "
                 f"{shown(outputs)}",
                 UnfitReply.advice,
             ) from error
@@ -341,7 +342,7 @@ def is_parsed(outputs: Any) -> bool:
 
 
 def _reply(text: Any, outputs: Any, index: int) -> Reply:
-    """A parser's text as a ``Reply``; why it ended is known where a reply has OpenAI's shape."""
+    """A parser's text as a ``Reply``; why it ended is known if the reply has OpenAI's shape."""
     if isinstance(text, Reply):
         return text
     finish = None
@@ -351,16 +352,16 @@ def _reply(text: Any, outputs: Any, index: int) -> Reply:
     return Reply("" if text is None else str(text), finish=finish)
 
 
-def _behind_thought(reply: Reply, mark: str | None) -> Reply:
-    """What follows the last ``mark``; the whole reply where there is none."""
+def _without_reasoning(reply: Reply, mark: str | None) -> Reply:
+    """What follows the last ``mark``; the whole reply if there is none."""
     if not mark or mark not in reply:
         return reply
-    thought, _, answer = reply.rpartition(mark)
-    return Reply(answer.lstrip(), finish=reply.finish, reasoning=reply.reasoning or thought)
+    reasoning, _, answer = reply.rpartition(mark)
+    return Reply(answer.lstrip(), finish=reply.finish, reasoning=reply.reasoning or reasoning)
 
 
 def _cut(reply: Reply, stops: Sequence[str]) -> Reply:
-    """The reply before the first stop string, also where a server takes no notice of them."""
+    """The reply up to the first stop string, also if the server ignores them."""
     text = cut_at_stop(str(reply), stops)
     if len(text) == len(reply):
         return reply

@@ -1,8 +1,8 @@
-"""Replies that a server holds to a grammar: in which words it is asked, whether it does, what it says.
+"""Replies that a server holds to a grammar: how it is asked to, and whether it does.
 
-Servers ask for it under different names, and many ignore a name they do not know, with status 200 and a
-free reply. So each name is tried with a grammar whose answers no model would write by itself, and every
-reply of the run is checked against its own grammar.
+Servers know it under different names, and many ignore a name they do not know: status 200 and a free
+reply. So each name is tried with a grammar whose answers no model would write by itself, and every
+reply of the run is checked against its grammar.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _LISTED = Grammar((Hole(choices=("qzx7-vjk3", "wkq9-bfm2")),))
 _PATTERNED = Grammar(("zq ", NUMBER, " qz"))
 _PROMPT = "Say hello."
 _WRAPPING = 32
-"""Tokens that an object of JSON takes around an answer."""
+"""Tokens that a JSON object adds around an answer."""
 
 
 def fields(dialect: Dialect, grammar: Grammar, *, is_chat: bool) -> dict[str, Any] | None:
-    """What a request holds to have its reply held; None for a grammar without words in a dialect.
+    """The fields of a request that hold its reply to a grammar; None if the dialect cannot express it.
 
-    Behind a prompt an answer may begin with a blank; the turn of a chat does not.
+    After a prompt an answer may begin with a blank; a turn of a chat does not.
     """
     if dialect == "structured_outputs":
         return {dialect: grammar.structured_outputs(may_lead=not is_chat)}
@@ -45,7 +45,7 @@ def fields(dialect: Dialect, grammar: Grammar, *, is_chat: bool) -> dict[str, An
 
 
 def held_text(dialect: Dialect, grammar: Grammar, reply: str) -> str | None:
-    """What a reply says, if the grammar allows it."""
+    """The text of a reply if the grammar allows it, else None."""
     if dialect == "response_format":
         return grammar.from_object(reply)
     if dialect == "structured_outputs":
@@ -54,7 +54,7 @@ def held_text(dialect: Dialect, grammar: Grammar, reply: str) -> str | None:
 
 
 def _is_cut(dialect: Dialect, grammar: Grammar, reply: Reply) -> bool:
-    """Whether a reply that is not allowed was held as far as it goes, or is a refusal."""
+    """Whether a reply that the grammar does not allow is the beginning of one, or a refusal."""
     if reply.finish != "length":
         return reply.finish == "refused"
     if dialect == "response_format":
@@ -63,7 +63,7 @@ def _is_cut(dialect: Dialect, grammar: Grammar, reply: Reply) -> bool:
 
 
 class ServerEnforcer:
-    """Holds the replies of one server. ``caller`` sends; what the server holds is found out once."""
+    """Holds the replies of one server. ``caller`` sends; which dialect works is found out once."""
 
     def __init__(self, caller: Any, model: ServerModel, dialects: Sequence[Dialect]) -> None:
         self._caller = caller
@@ -73,18 +73,18 @@ class ServerEnforcer:
 
     @property
     def dialects(self) -> list[str]:
-        """The names under which the server holds replies, as far as it was asked."""
+        """The names under which the server holds replies, as far as they were tried."""
         return sorted({dialect for dialect in self._known.values() if dialect is not None})
 
     def dialect(self, grammar: Grammar) -> Dialect | None:
-        """The name under which the server holds replies to grammars of this shape; None: under none."""
+        """The name under which the server holds replies to such grammars; None if under none."""
         is_listed = grammar.texts is not None
         if is_listed not in self._known:
-            self._known[is_listed] = self._found(_LISTED if is_listed else _PATTERNED)
+            self._known[is_listed] = self._find(_LISTED if is_listed else _PATTERNED)
         return self._known[is_listed]
 
     def cannot_hold(self, grammar: Grammar) -> str | None:
-        """Why the server cannot hold replies to a grammar; None where it can."""
+        """Why the server cannot hold replies to a grammar; None if it can."""
         dialect = self.dialect(grammar)
         if dialect is None:
             where, tried = shown_address(self._model.base_url), ", ".join(self._dialects)
@@ -98,13 +98,13 @@ class ServerEnforcer:
     def _fields(self, dialect: Dialect, grammar: Grammar) -> dict[str, Any] | None:
         return fields(dialect, grammar, is_chat=self._model.is_chat)
 
-    def _found(self, grammar: Grammar) -> Dialect | None:
-        """The first name under which the reply to a grammar is one that the grammar allows."""
+    def _find(self, grammar: Grammar) -> Dialect | None:
+        """The first name under which the server replies as the grammar allows."""
         for dialect in self._dialects:
             if self._fields(dialect, grammar) is None:
                 continue
             try:
-                ask = self.ask(self._probing(), grammar, dialect)
+                ask = self.ask(self._probe_job(), grammar, dialect)
                 self._caller.transport.run(ask)
             except RequestError as error:
                 if error.status not in _REFUSED:
@@ -113,7 +113,7 @@ class ServerEnforcer:
                 return dialect
         return None
 
-    def _probing(self) -> GenerationJob:
+    def _probe_job(self) -> GenerationJob:
         message: Any = [{"role": "user", "content": _PROMPT}] if self._model.is_chat else _PROMPT
         if not self._model.is_chat and self._model.tokenized_requests:
             (message,) = self._model.encode_texts([_PROMPT])
@@ -123,7 +123,7 @@ class ServerEnforcer:
     async def ask(
         self, job: GenerationJob, grammar: Grammar, dialect: Dialect | None = None
     ) -> Reply:
-        """The reply to a job's one prompt, held to a grammar; an error where the server let go of it."""
+        """The reply to a job's prompt, held to a grammar; an error if the server did not hold it."""
         dialect = dialect or self.dialect(grammar)
         held: Reply = await self._caller.ask(
             job.messages,
@@ -148,7 +148,7 @@ class ServerEnforcer:
         return gen_kwargs
 
     def read(self, outputs: Any, grammar: Grammar, dialect: Dialect | None = None) -> Reply:
-        """The reply in what a server sent; an error where it is not one that the grammar allows."""
+        """The reply in what a server sent; an error if the grammar does not allow it."""
         dialect = dialect or self.dialect(grammar)
         assert dialect is not None, "checked before anything is asked"
         reply: Reply = self._caller.read_replies(outputs, 1)[0]
@@ -164,30 +164,30 @@ class ServerEnforcer:
         return Reply(text, finish=reply.finish, reasoning=reply.reasoning)
 
     async def reply(self, job: GenerationJob, grammar: Grammar, free: Any) -> Reply:
-        """The reply to a job, in one phase or in two; ``free`` asks for one that nothing holds.
+        """The reply to a job, in one phase or in two; ``free`` asks for a reply without a grammar.
 
-        In a chat, the words that announce the answer are the user's next turn, because few servers go
-        on with a started reply.
+        In a chat, the words that announce the answer are the user's next turn, because few servers
+        continue a started reply.
         """
         if grammar.opening is None:
             return await self.ask(job, grammar)
         until = (grammar.opening, *job.options.until)
         options = replace(job.options, until=until)
         (reasons,) = await free(replace(job, options=options, stops=(*until, *job.stops)))
-        said = grammar.before_answer(str(reasons))
+        before = grammar.before_answer(str(reasons))
         limited = replace(job.options, max_gen_toks=min(grammar.longest, 256))
-        behind = [self._behind(job.messages[0], str(reasons), said, grammar.opening)]
+        behind = [self._behind(job.messages[0], str(reasons), before, grammar.opening)]
         gap, held = grammar.behind_opening() if self._model.is_chat else ("", grammar)
         answer = await self.ask(replace(job, messages=behind, options=limited), held)
-        text = f"{said}{gap}{answer}"
+        text = f"{before}{gap}{answer}"
         return Reply(text, finish=answer.finish, reasoning=reasons.reasoning)
 
-    def _behind(self, prompt: Any, reasons: str, said: str, opening: str) -> Any:
-        """The prompt of the answer: the first one with what was said behind it."""
+    def _behind(self, prompt: Any, reasons: str, before: str, opening: str) -> Any:
+        """The prompt for the answer: the first prompt, followed by the reasons."""
         if isinstance(prompt, str):
-            return prompt + said
+            return prompt + before
         if prompt and isinstance(prompt[0], Mapping):
             turns = [{"role": "assistant", "content": reasons or "…"}]
             return [*prompt, *turns, {"role": "user", "content": opening}]
-        (tokens,) = self._model.encode_texts([said], add_special_tokens=False)
+        (tokens,) = self._model.encode_texts([before], add_special_tokens=False)
         return [*prompt, *tokens]

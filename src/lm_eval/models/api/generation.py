@@ -1,7 +1,7 @@
 """Generation requests → jobs, each one HTTP request; and what requests of all kinds would cost.
 
-Prompts are batched where they go to one task with equal arguments and seed. Repeats of a sampled
-request have seeds of their own, or they would all be the same text.
+Prompts of one task with equal arguments and seed are batched. Each repeat of a sampled request has its
+own seed, or they would all be the same text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class GenerationJob:
     """What the reply to its one prompt is held to."""
 
     def gen_kwargs(self) -> dict[str, Any]:
-        """The arguments under their usual names; a dict of its own for every sending."""
+        """The arguments under their usual names, as a new dict for every attempt."""
         return {
             "until": list(self.options.until),
             "max_gen_toks": self.options.max_gen_toks,
@@ -137,7 +137,7 @@ class GenerationJobs:
         return _Asked(index, request, options, seed, prompt)
 
     def _options(self, request: GenerateRequest) -> tuple[GenerationOptions, int]:
-        """The arguments of a request; one object for all requests that share theirs."""
+        """The arguments of a request; one object for all requests with the same arguments."""
         if request.media is not None:
             raise ModelError(
                 f"Task {request.task!r} asks about images or audio, which "
@@ -157,12 +157,12 @@ class GenerationJobs:
 def estimated_for_server(model: ServerModel, requests: Iterable[Request]) -> Estimated:
     """What these requests would cost, from the most able server to the least able; nothing is sent."""
     estimator = _Estimator(model)
-    whole = Estimated(counted_with=estimator.tokenizer)
+    total = Estimated(counted_with=estimator.tokenizer)
     for kind, alike in groupby(requests, key=lambda request: request.kind):
         for least, most in estimator.costs(kind, alike):
-            whole.least.add(least)
-            whole.most.add(most)
-    return whole
+            total.least.add(least)
+            total.most.add(most)
+    return total
 
 
 class _Estimator:
@@ -216,13 +216,13 @@ class _Estimator:
             groups = planner.groups(requests, model.render)
         else:
             groups = planner.windows(requests)
-        has_top = model.brings("parse_top_logprobs") and self._model.top_logprobs != 0
+        has_top = model.defines("parse_top_logprobs") and self._model.top_logprobs != 0
         best = Ability(echo=True, top=int(has_top), batch=True)
         for pack in packed(groups, best, self._model.batch_size):
             yield self._together(pack, best), self._apart(pack)
 
     def _together(self, pack: list[SpanGroup], ability: Ability) -> Usage:
-        """From a server that takes batches and tells the likeliest next tokens."""
+        """The cost with a server that takes batches and returns the likeliest next tokens."""
         size = self._model.batch_size
         contexts = [len(group.context) for group in pack if group.uses_top(ability)]
         texts = [
@@ -240,7 +240,7 @@ class _Estimator:
         )
 
     def _apart(self, pack: list[SpanGroup]) -> Usage:
-        """From a server that takes one prompt at a time, or, where more were asked for, these."""
+        """The cost with a server that takes one prompt at a time, or ``batch_size`` if that is more."""
         size = self._model.batch_size
         texts = [len(s.tokens) for group in pack for s in group.spans if not s.is_empty]
         return Usage(
@@ -253,7 +253,7 @@ class _Estimator:
 
 
 def _own_tokenizer(model: ServerModel) -> str | None:
-    """The name of the tokenizer, if it can be loaded without asking the server."""
+    """The name of the tokenizer if it can be loaded without asking the server, else None."""
     is_named = model.tokenizer_argument is not None
     valid = ("huggingface", "tiktoken", *(["auto"] if is_named else []))
     if model.tokenizer_backend not in valid:
@@ -267,7 +267,7 @@ def _own_tokenizer(model: ServerModel) -> str | None:
 
 
 def _as_text(request: GenerateRequest, *, is_chat: bool) -> GenerateRequest:
-    """The request with a chat as its bare texts, where rendering it would take a tokenizer."""
+    """The request with a chat as its bare texts, if rendering it would need a tokenizer."""
     if is_chat or not isinstance(request.context, Chat):
         return request
     texts = tuple(message.content for message in request.context.messages)

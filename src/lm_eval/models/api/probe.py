@@ -1,12 +1,12 @@
 """What servers are asked before a run: what they can score, and whether several serve one model.
 
 ``probe`` scores a few texts that differ in their last word. The log-probs of what they have in common
-must be equal, and those of the first token that differs must not: so a server that ignores ``echo``, or
-whose log-probs are shifted by a token, is found whatever its model.
+must be equal, and those of the first token that differs must not. This exposes a server that ignores
+``echo``, or whose log-probs are shifted by a token, whatever its model.
 
-``ServerCheck`` asks several servers the same few questions. The first that answers is the measure. One
-that replies otherwise is refused by name before anything is asked for a score; one that cannot be
-reached is taken out, and asked again before it gets requests.
+``ServerCheck`` asks several servers the same few questions. The first that answers is the reference. One
+that replies differently is refused by name before anything is scored; one that cannot be reached is
+taken out, and checked again before it gets requests.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from lm_eval.models.http.failures import BrokenBody
 from lm_eval.models.http.servers import ONLY
 from lm_eval.text.secrets import shown_address
 
-# Many words could end this sentence, so no log-prob is close to 0; these four differ much in theirs.
+# Many words could end this sentence, so no log-prob is close to 0; those of these four differ widely.
 _START = "Of all the words that could end this sentence I choose"
 TEXTS = tuple(f"{_START} {word}" for word in ("green", "the", "seven", "quickly"))
 _TOP_SIZES = (100, 20, 5)
 _WIDEST = 1000
-"""Asked for where a label outside the likeliest could be scored in no other way."""
+"""Asked for if a label that is not among the likeliest tokens could not be scored otherwise."""
 _SAME = 0.2
 """Half-precision servers give a token slightly different log-probs in different batches."""
 _UNREADABLE = (ModelError, KeyError, IndexError, TypeError, ValueError, AttributeError)
 _REFUSED = (400, 413, 415, 422, 500, 501)
 _CANNOT = (200, *_REFUSED)
-"""Also where every reply to a request lacks what was asked for."""
+"""Also if every reply to a request lacks what was asked for."""
 NO_ECHO = (
     "Log-likelihoods need a completions endpoint that returns the log-probs of the prompt: vLLM, SGLang "
     "or OpenAI's older models do; llama.cpp's server and `transformers serve` do not. Use such a server "
@@ -48,8 +48,8 @@ NO_ECHO = (
 
 
 def probe(caller: ServerCaller, model: ServerModel, task: str) -> Ability:
-    """What the server can do; an error where nothing could be scored. Its costs count for ``task``."""
-    if caller.style == "harness":  # it gives scores, not replies that could be looked into
+    """What the server can do; an error if it cannot score. The costs count for ``task``."""
+    if caller.style == "harness":  # it returns scores, not replies to be inspected
         return Ability(echo=True, batch=model.batch_size > 1)
     with caller.counting(task):
         ability = (
@@ -67,7 +67,7 @@ def probe(caller: ServerCaller, model: ServerModel, task: str) -> Ability:
 
 
 def _shared(caller: ServerCaller, model: ServerModel) -> Ability:
-    """What all servers that answer can do, if their scores agree."""
+    """What all servers that answer can do; an error if their scores differ."""
     first: tuple[str, _Probe] | None = None
     abilities: list[Ability] = []
     for server in caller.transport.servers.all:
@@ -109,8 +109,8 @@ class _Probe:
 
     def run(self) -> Ability:
         ability = self._echo()
-        wanted = self._model.top_logprobs  # None: as many as the server gives
-        can_top = self._model.brings("parse_top_logprobs") and not self._caller.is_overridden
+        wanted = self._model.top_logprobs  # None: as many as the server returns
+        can_top = self._model.defines("parse_top_logprobs") and not self._caller.is_overridden
         if can_top and wanted != 0:
             sizes: tuple[int, ...] = _TOP_SIZES if ability.echo else (_WIDEST, *_TOP_SIZES)
             sizes = sizes if wanted is None else (wanted,)
@@ -118,14 +118,14 @@ class _Probe:
         return ability
 
     def agrees_with(self, other: _Probe) -> bool:
-        """Whether another server gives the texts the same scores, as far as both give any."""
+        """Whether another server gives the texts the same scores, as far as both score them."""
         pairs = zip(self.known, other.known, strict=False)
         return all(abs(ours[1] - theirs[1]) <= _SAME for ours, theirs in pairs)
 
     # -- requests --------------------------------------------------------------------------------
 
     def _ask_echo(self, prompts: list[list[int]]) -> Any:
-        """The raw reply to prompts whose log-probs are wanted."""
+        """The raw reply to a request for the log-probs of prompts."""
         ctxlens = [1] * len(prompts)
 
         def read(outputs: Any) -> Any:
@@ -188,12 +188,12 @@ class _Probe:
             if problem is None:
                 return Ability(echo=True, batch=has_batch, lead=lead)
             problems.append(problem)
-        if self.is_misplaced:  # whatever else such a server gives is not to be trusted
+        if self.is_misplaced:  # nothing else that such a server returns can be trusted
             raise ModelError(self._without(problems[0]).why_no_echo)
         return self._without(problems[0])
 
     def _tried(self, prompts: list[list[int]]) -> Any:
-        """The reply to prompts that the server may refuse to take; None if it does."""
+        """The reply to prompts that the server may refuse; None if it does."""
         try:
             return self._ask_echo(prompts)
         except RequestError as error:
@@ -206,7 +206,7 @@ class _Probe:
         if self.together is not None:
             try:
                 return self._token_scores(self.together, self.texts, lead), True
-            except _UNREADABLE:  # it answered the first prompt only, or took all as one
+            except _UNREADABLE:  # it answered the first prompt only, or read all as one
                 self.together = None
         if self.others is None:
             self.others = [self._ask_echo([text]) for text in self.texts[1:]]
@@ -255,7 +255,7 @@ class _Probe:
     # -- likeliest next tokens -------------------------------------------------------------------
 
     def _top(self, sizes: Sequence[int], ability: Ability) -> int:
-        """How many likeliest tokens the server tells, if they agree with what is known."""
+        """How many likeliest tokens the server returns; 0 if they disagree with the scores."""
         for size in sizes:
             try:
                 likeliest = self._ask_top(self.texts[0][: self.seam], size)
@@ -271,7 +271,7 @@ class _Probe:
     def _agrees(self, likeliest: NextTokens, ability: Ability) -> bool:
         total = sum(math.exp(score) for _, _, score in likeliest.entries)
         if total > 1.01 or likeliest.entries[0][2] > math.log(0.999):
-            return False  # not the model's own probabilities, but what a sampler made of them
+            return False  # not the model's probabilities, but what a sampler made of them
         if not ability.echo:
             return True
         compared = [self._compare(likeliest, token, score) for token, score in self.known]
@@ -284,7 +284,7 @@ class _Probe:
         return None if entry is None else abs(entry[0] - score) <= _SAME
 
     def _compare_best(self, likeliest: NextTokens, ability: Ability) -> bool | None:
-        """Score one of the tokens that were told; None if none of them is certain."""
+        """Score one of the tokens that were returned; None if none is certain to be meant."""
         for text, number, _ in likeliest.entries:
             tokens = self._model.tok_encode(text) if number is None else [number]
             if len(tokens) == 1 and likeliest.find(tokens[0], self._model.only_text(tokens[0])):
@@ -314,7 +314,7 @@ def _common(texts: Sequence[Sequence[int]]) -> int:
 
 # Several servers of one model
 
-# Many replies are possible, so that no two models give the same to most of them.
+# Many replies are possible, so no two models give the same reply to most of them.
 QUESTIONS = (
     "Write one unusual sentence about a lighthouse keeper.",
     "My favourite three words, in no particular order, are",
@@ -322,7 +322,7 @@ QUESTIONS = (
 )
 _REPLY_TOKENS = 12
 _ENOUGH = 2
-"""Replies that must be equal: one may differ by rounding."""
+"""How many replies must be equal: one may differ by rounding."""
 
 
 @contextmanager
@@ -341,10 +341,10 @@ class ServerCheck:
     def __init__(self, caller: ServerCaller, model: ServerModel) -> None:
         self._caller = caller
         self._model = model
-        self._measure: tuple[str, list[str]] | None = None
+        self._reference: tuple[str, list[str]] | None = None
 
     def run(self, task: str) -> None:
-        """Compare all servers; those that cannot be reached are out. Costs count for ``task``."""
+        """Compare all servers; those that cannot be reached are taken out. Costs count for ``task``."""
         caller, errors = self._caller, []
         for server, address in zip(
             caller.transport.servers.all, self._model.addresses, strict=True
@@ -364,18 +364,18 @@ class ServerCheck:
                     f"{wrong} Several addresses in base_url must serve one model: leave this one "
                     "out, or evaluate it on its own."
                 )
-        if self._measure is None:
+        if self._reference is None:
             raise errors[0]
         caller.transport.servers.check = self.check
 
     async def check(self, number: int) -> str | None:
-        """What is wrong with a server's replies; None if they are those of the first one."""
+        """What is wrong with a server's replies; None if they are like those of the first server."""
         token = ONLY.set(number)
         try:
             replies = await self._replies()
             shown = shown_address(self._model.addresses[number])
-            if self._measure is None:
-                self._measure = (shown, replies)
+            if self._reference is None:
+                self._reference = (shown, replies)
                 return None
             if self._are_alike(replies):
                 return None
@@ -398,14 +398,14 @@ class ServerCheck:
         return f"{reply.reasoning or ''}{reply}".strip()
 
     def _are_alike(self, replies: Sequence[str]) -> bool:
-        assert self._measure is not None
-        known = self._measure[1]
+        assert self._reference is not None
+        known = self._reference[1]
         equal = sum(map(str.__eq__, known, replies))
         return equal >= min(_ENOUGH, len(known))
 
     def _difference(self, shown: str, replies: Sequence[str]) -> str:
-        assert self._measure is not None
-        first, known = self._measure
+        assert self._reference is not None
+        first, known = self._reference
         ours, theirs = next((a, b) for a, b in zip(known, replies, strict=True) if a != b)
         return (
             f"{shown} serves another model than {first}, or with other settings: the same question "

@@ -1,6 +1,6 @@
-"""What servers with OpenAI's shapes send back, read: replies, echoed log-probs, next tokens, usage.
+"""Reads what servers send back in OpenAI's shapes: replies, echoed log-probs, next tokens, usage.
 
-In: the JSON of a reply as plain values. Out: values of this package. A shape that does not fit what was
+In: the JSON of a reply as plain values. Out: values of this package. A reply that does not fit what was
 asked for is an ``UnfitReply`` that says what is wrong with it, never a score or an empty answer.
 """
 
@@ -56,7 +56,7 @@ def choices_of(outputs: Outputs) -> list[Mapping[str, Any]]:
 
 
 def _reported_error(part: Any) -> ReportedError | None:
-    """The error that a server reports in a reply with status 200, where it does."""
+    """The error that a server reports in a reply with status 200, if it does."""
     error = part.get("error") if isinstance(part, Mapping) else None
     if not error:
         return None
@@ -119,7 +119,7 @@ def echoed_scores(
     """For each prompt: the sum over its tokens from ``ctxlen`` on, and whether each is the likeliest.
 
     With ``tokens``, the reply must hold a log-prob for each of them, and may hold one more for a
-    token that was generated; without, the last log-prob is taken to be that one.
+    token that was generated; without ``tokens``, the last log-prob is taken to be that token's.
     """
     choices = choices_of(outputs)
     if len(choices) != len(ctxlens):
@@ -166,10 +166,10 @@ class NextTokens:
     entries: tuple[tuple[str, int | None, float], ...]
 
     def find(self, token: int, text: str | None) -> tuple[float, bool] | None:
-        """A token's log-prob and whether it is the likeliest; None where it is not certainly here.
+        """A token's log-prob and whether it is the likeliest; None if it is not certain to be here.
 
-        By its id where the server gives ids, else by its text, which is None if it is not the text
-        of one token alone.
+        Found by its id if the server returns ids, else by its text, which is None if several tokens
+        have that text.
         """
         best = self.entries[0][2]
         if all(number is not None for _, number, _ in self.entries):
@@ -180,13 +180,13 @@ class NextTokens:
 
 
 def next_tokens(choice: Mapping[str, Any]) -> NextTokens | None:
-    """What a choice tells about its first generated token; None where it tells nothing."""
+    """The likeliest first tokens that a choice reports; None if it reports none."""
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, Mapping):
         return None
     content, tops = logprobs.get("content"), logprobs.get("top_logprobs")
     entries: list[tuple[str, int | None, float]] = []
-    if isinstance(content, list) and content:  # the shape of chat, which some give for all
+    if isinstance(content, list) and content:  # the shape of chats, which some servers use for all
         for top in content[0].get("top_logprobs") or ():
             entries.append((str(top.get("token")), top.get("id"), _log_prob(top["logprob"])))
     elif isinstance(tops, list) and tops and isinstance(tops[0], Mapping):
@@ -200,8 +200,8 @@ def next_tokens(choice: Mapping[str, Any]) -> NextTokens | None:
 
 
 def tokens_used(reply: Mapping[str, Any]) -> Usage | None:
-    """The tokens that a reply's ``usage`` block counts, under either of the names in use; None where
-    there is no such block.
+    """The tokens that a reply's ``usage`` block counts, under either of the names in use; None if there
+    is no such block.
     """
     block = reply.get("usage")
     if not isinstance(block, Mapping):
@@ -228,6 +228,6 @@ def _detail(block: Mapping[str, Any], parts: Sequence[str], name: str) -> int:
 
 
 def count_in(block: Mapping[str, Any], name: str) -> int:
-    """A number of tokens in a reply; 0 for what is not one."""
+    """A number of tokens in a reply; 0 if there is none."""
     value = block.get(name)
     return value if isinstance(value, int) and value > 0 else 0

@@ -1,8 +1,8 @@
 """Scoring plans: log-likelihood requests → what is sent, in as few requests as the server allows.
 
-Requests that share one context form a ``SpanGroup``. Where every continuation is one token, one request
-for the likeliest next tokens scores them all; what is not among those, and everything else, is sent as
-context and continuation together and read from the log-probs of the prompt (``echo``).
+Requests that share one context form a ``SpanGroup``. If every continuation is one token, one request for
+the likeliest next tokens scores them all. Tokens that are not among those, and all other continuations,
+are sent together with their context and scored by the log-probs of the prompt (``echo``).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ Score = tuple[float, bool]
 
 @dataclass(frozen=True, slots=True)
 class Ability:
-    """What a probe has found a server to do."""
+    """What a server can do, as a probe found out."""
 
     echo: bool
     why_no_echo: str = ""
     top: int = 0
-    """How many likeliest tokens one request tells; 0: none, or not in agreement with ``echo``."""
+    """How many likeliest tokens one request returns; 0 if none, or if they disagree with ``echo``."""
     batch: bool = False
     lead: int = 0
-    """Tokens that the server puts before a text."""
+    """How many tokens the server puts before a text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class SpanGroup:
     spans: tuple[PromptSpan, ...]
     context_text: str | None = None
     labels: tuple[str | None, ...] = ()
-    """The text of each span's only token; empty where a continuation has several tokens."""
+    """The text of each span's only token; empty if a continuation has several tokens."""
 
     @property
     def context(self) -> list[int]:
@@ -64,7 +64,7 @@ class SpanGroup:
         return first.tokens[: first.ctxlen]
 
     def prompts(self, ability: Ability) -> int:
-        """How many prompts it takes to score."""
+        """How many prompts its scores take."""
         return 1 if self.uses_top(ability) else sum(not span.is_empty for span in self.spans)
 
     def uses_top(self, ability: Ability) -> bool:
@@ -79,7 +79,7 @@ class Planner:
     encode_bare: Callable[[list[str]], list[list[int]]]
     """As ``encode``, but nothing is put before the text."""
     decode: Callable[[list[int]], str] | None
-    """Where prompts are sent as text; None where token ids are."""
+    """Set if prompts are sent as text; None if token ids are."""
     only_text: Callable[[int], str | None]
     prefix: Callable[[], int]
     window: int
@@ -105,9 +105,9 @@ class Planner:
         bare: list[str] = []
         split: list[tuple[str, list[str]]] = []
         for run in runs:
-            whole = render(run[0][1].context)
-            context = whole.rstrip()
-            endings = [whole[len(context) :] + request.continuation for _, request in run]
+            rendered = render(run[0][1].context)
+            context = rendered.rstrip()
+            endings = [rendered[len(context) :] + request.continuation for _, request in run]
             split.append((context, endings))
             if context:
                 texts += [context, *(context + ending for ending in endings)]
@@ -126,7 +126,7 @@ class Planner:
                 after = [_without(next(bare_tokens), before[0]) for _ in endings]
                 has_seam = True
             group = self._group(run, before, after, context or None, endings)
-            # Where a token spans the seam, the next token after the context is not the continuation.
+            # If a token spans the seam, the next token after the context is not the continuation.
             yield group if has_seam else replace(group, labels=())
 
     def _group(
@@ -188,7 +188,7 @@ class Planner:
         return self.cut_prompt(length, self.window)
 
     def windows(self, requests: Iterable[RollingRequest]) -> Iterator[SpanGroup]:
-        """For each text, spans that score every token of it once, with as much before it as fits."""
+        """For each text, spans that score each of its tokens once, after as much context as fits."""
         numbered = enumerate(requests)
         while ahead := list(islice(numbered, _DOCS_AHEAD)):
             encoded = self.encode_bare([request.text for _, request in ahead])
@@ -208,7 +208,7 @@ class Planner:
 
 
 def _context_key(numbered: tuple[int, LoglikelihoodRequest]) -> tuple[int, str]:
-    """Equal for requests in a row that share one context; by identity, as contexts are long."""
+    """Equal for consecutive requests that share a context; by identity, as contexts are long."""
     _, request = numbered
     return id(request.context), request.task
 
@@ -220,7 +220,7 @@ def _without(tokens: list[int], prefix: int) -> list[int]:
 def packed(
     groups: Iterable[SpanGroup], ability: Ability, batch_size: int
 ) -> Iterator[list[SpanGroup]]:
-    """Groups of one task whose prompts fill ``batch_size``; each at least one group."""
+    """Lists of groups of one task whose prompts fill ``batch_size``; at least one group each."""
     pack: list[SpanGroup] = []
     size = 0
     for group in groups:

@@ -112,7 +112,7 @@ class Sender:
         return self._transport
 
     def header(self) -> dict[str, str]:
-        """The header of every request; a subclass that gives none that can be sent is an error."""
+        """The header of every request; an error if that of a subclass cannot be sent."""
         try:
             source = self._model.header
             source = source() if callable(source) else source
@@ -133,7 +133,7 @@ class Sender:
         return self._secrets.hide(text)
 
     def ask_beside(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The result of a request to another endpoint of the server; a refused key is explained."""
+        """The result of a request to another endpoint of the server; explains a refused key."""
         try:
             return self.transport.run(coroutine)
         except MissingExtraError:
@@ -145,7 +145,7 @@ class Sender:
             raise
 
     def check_endpoint(self) -> None:
-        """Raise what makes every request fail, such as a wrong address; one small request is sent."""
+        """Raise an error that every request would meet, such as a wrong address; one request is sent."""
         small = {"until": [], "max_gen_toks": 1, "temperature": 0.0}
         try:
             self.transport.run(self.ask(["a"], _any_reply, generate=True, gen_kwargs=small))
@@ -154,7 +154,7 @@ class Sender:
                 raise
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The coroutine's result, for plain code: also for a ``model_call`` that runs in a thread."""
+        """The coroutine's result, for synchronous code, also from a ``model_call`` in a thread."""
         loop = self._loop
         if loop is not None and loop.is_running():
             return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
@@ -181,10 +181,10 @@ class Sender:
         ctxlens: list[int] | None = None,
         **more: Any,
     ) -> T:
-        """What ``read`` makes of the server's reply, or of what a subclass has made of that.
+        """What ``read`` makes of the server's reply, or of what a subclass returns instead.
 
-        A reply for which ``read`` raises ``BrokenBody`` is asked for again, unless a subclass sends.
-        ``more`` is for our own sending.
+        A request whose reply makes ``read`` raise ``BrokenBody`` is sent again, unless a subclass
+        sends it. ``more`` is for our own ``amodel_call``.
         """
         counts, usage = _COUNTS.get(None), Usage()
         values: list[Any] = [None]
@@ -224,7 +224,7 @@ class Sender:
             raise self._own_fault(error) from error
         finally:
             _COUNTS.reset(token)
-        usage.requests = usage.requests or 1  # where a subclass sends by itself
+        usage.requests = usage.requests or 1  # if a subclass sends by itself
         usage.add(self._tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages)))
         if counts is not None:
             counts.add(usage)
@@ -251,8 +251,8 @@ class Sender:
             )
         self._loop = asyncio.get_running_loop()
         if self._threads is None:
-            wanted = self._model.num_concurrent
-            workers = _MOST_THREADS if wanted == "auto" else min(wanted, _MOST_THREADS)
+            size = self._model.num_concurrent
+            workers = _MOST_THREADS if size == "auto" else min(size, _MOST_THREADS)
             self._threads = ThreadPoolExecutor(workers, thread_name_prefix="lm-eval-model-call")
         call = partial(self._model.model_call, messages, **options)
         context = contextvars.copy_context()
@@ -269,7 +269,7 @@ class Sender:
         return self._session
 
     def _own_fault(self, error: Exception) -> LmEvalError:
-        """The error for an exception of a subclass, from its sending or from ``_create_payload``."""
+        """The error for an exception in a subclass, raised when it sends or by ``_create_payload``."""
         who = type(self._model).__name__
         text = self.redact(f"{type(error).__name__}: {error}")
         if self.is_overridden:
@@ -277,7 +277,7 @@ class Sender:
         return ModelError(f"{who} could not make a request (_create_payload): {text}")
 
     def explained(self, error: RequestError, messages: Sequence[Any] = ()) -> RequestError:
-        """The error, with what its arguments have to do with it."""
+        """The error, with hints at the arguments that may have caused it."""
         hints = [
             hint for hint in (self._path_hint(error), self._size_hint(error, messages)) if hint
         ]
@@ -317,7 +317,7 @@ class Sender:
     # -- counting --------------------------------------------------------------------------------
 
     def counting(self, task: str) -> _Counting:
-        """Count what is sent inside for this task."""
+        """A block in which what is sent counts for this task."""
         usage = self.usage.get(task)
         if usage is None:
             usage = self.usage[task] = Usage()
@@ -349,7 +349,7 @@ class _Counting:
 
 
 def _any_reply(outputs: Any) -> None:
-    """Whether an endpoint answers at all is all that matters."""
+    """Accept any reply: all that matters is whether the endpoint answers."""
 
 
 Style = Literal["own", "async", "harness", "plain"]
@@ -357,10 +357,10 @@ Style = Literal["own", "async", "harness", "plain"]
 
 def _style_of(model: ServerModel) -> Style:
     """Which call of a model sends: our own, or the one of a subclass."""
-    if model.brings("amodel_call"):
+    if model.defines("amodel_call"):
         names = [*inspect.signature(type(model).amodel_call).parameters]
         return "harness" if "session" in names[1:3] else "async"
-    return "plain" if model.brings("model_call") else "own"
+    return "plain" if model.defines("model_call") else "own"
 
 
 def _tokens_in(messages: Sequence[Any]) -> int:

@@ -1,4 +1,4 @@
-"""Models behind a server as their helpers see them, and the checks of their arguments.
+"""A model behind a server as its helpers see it, and the checks of its arguments.
 
 ``ServerModel`` is the seam between ``TemplateAPI`` and the other modules of this package. Each
 check returns the value of an argument, or raises a ``UsageError``.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _BETWEEN = re.compile(r"\s*,\s*(?=['\"]?https?://)")
 INSTALL_EXTRA = "pip install 'lm-eval-formats[api]'"
 LOCAL_ONLY = ("device", "max_batch_size")
-"""Flags for models in this process, which runs pass to every backend."""
+"""Flags for local models, which runs pass to every backend."""
 
 
 class ServerModel(Protocol):
@@ -90,7 +90,7 @@ class ServerModel(Protocol):
     def create_message(self, messages: Sequence[Any], generate: bool = False) -> Any: ...
     async def amodel_call(self, *call: Any, **kwargs: Any) -> Any: ...
     def model_call(self, messages: Sequence[Any], **kwargs: Any) -> Any: ...
-    def brings(self, name: str) -> bool: ...
+    def defines(self, name: str) -> bool: ...
     def adapts_to(self, error: RequestError) -> bool: ...
     def is_refusal(self, error: RequestError) -> bool: ...
     def messages(self, context: Context) -> list[dict[str, str]]: ...
@@ -132,7 +132,7 @@ def flag(owner: str, name: str, value: Any) -> bool:
 
 
 def prompts_per_request(owner: str, value: Any) -> int:
-    """``batch_size``; ``auto`` is 1, because nothing here can tell what a server holds."""
+    """``batch_size``; ``auto`` is 1, because nothing here can tell how much a server takes."""
     if value is None or (isinstance(value, str) and value.startswith("auto")):
         return 1
     return count(owner, "batch_size", value)
@@ -151,7 +151,7 @@ def backend_name(owner: str, value: Any, valid: tuple[str | None, ...]) -> str |
 
 
 def accepted_arguments(cls: type) -> list[str] | None:
-    """What a constructor takes, with those of its parents that ``**kwargs`` go to; None: anything."""
+    """What a constructor takes, with its parents' if it passes ``**kwargs`` on; None if anything."""
     names: dict[str, None] = {}
     for parent in cls.__mro__:
         constructor = vars(parent).get("__init__")
@@ -191,7 +191,7 @@ def check_addresses(owner: str, base_url: Any, example: str) -> tuple[str, ...]:
     listed = base_url if base_url and isinstance(base_url, list | tuple) else [base_url or ""]
     texts = [part.strip(" []'\"") for text in listed for part in _BETWEEN.split(str(text))]
     addresses = tuple(check_address(owner, text, example) for text in texts)
-    if twice := [one for index, one in enumerate(addresses) if one in addresses[:index]]:
+    if twice := [a for a in addresses if addresses.count(a) > 1]:
         raise UsageError(
             f"{owner}: base_url has {shown_address(twice[0])} twice. Name each server once; "
             "num_concurrent says how many requests each gets at a time."
@@ -216,14 +216,14 @@ def check_address(owner: str, base_url: Any, example: str) -> str:
 
 
 def server_root(base_url: str) -> str:
-    """The address before ``/v1``, else that of the host: where ``/tokenize`` and its like are."""
+    """The address before ``/v1``, else that of the host; ``/tokenize`` and the like are below it."""
     parts = urlsplit(base_url)
     before = parts.path.rpartition("/v1")[0]
     return urlunsplit((parts.scheme, parts.netloc, before, "", ""))
 
 
 def full_address(base_url: str, endpoint: str) -> str | None:
-    """What the address would be with its path; None where it has one."""
+    """The address with the path of the endpoint; None if it already has a path."""
     parts = urlsplit(base_url)
     path = parts.path.rstrip("/")
     if path and not path.endswith("/v1"):

@@ -1,6 +1,6 @@
 """Text to tokens for models behind a server: files of a tokenizer, tiktoken, or the server itself.
 
-Every backend is a ``ServerTokenizer``. None of them adds special tokens: what comes before a prompt is
+Each kind is a ``ServerTokenizer``. None of them adds special tokens: what comes before a prompt is
 decided in one place, by ``TemplateAPI``.
 """
 
@@ -55,10 +55,10 @@ class ServerTokenizer(ABC):
 
     @abstractmethod
     def only_text(self, token: int) -> str | None:
-        """The text of a token, or None where another token has the same text."""
+        """The text of a token, or None if another token has the same text."""
 
     def _configure(self, config: Mapping[str, Any], token_id: Callable[[str], int | None]) -> None:
-        """Take special tokens and chat template from what tokenizer_config.json holds."""
+        """Read special tokens and the chat template from the values of tokenizer_config.json."""
         bos, eos = (_token_text(config.get(key)) for key in ("bos_token", "eos_token"))
         self.bos, self.eos = (token_id(text) if text else None for text in (bos, eos))
         self.eos_text = eos or None
@@ -72,7 +72,7 @@ class ServerTokenizer(ABC):
 
 
 class _LocalTokenizer(ServerTokenizer):
-    """A tokenizer whose whole vocabulary is at hand."""
+    """A tokenizer whose vocabulary is on this machine."""
 
     _tokenizer: Any
 
@@ -165,10 +165,10 @@ class TiktokenTokenizer(ServerTokenizer):
 
 
 class RemoteTokenizer(ServerTokenizer):
-    """The server's own tokenizer: ``/tokenize``, ``/detokenize``, and where it tells its configuration.
+    """The server's own tokenizer: ``/tokenize``, ``/detokenize``, and an endpoint of its settings.
 
-    ``model`` is the name of the model there. Each text costs a request; ``ModelError`` where the
-    server has no such endpoint.
+    ``model`` is the name of the model there. Each text costs a request; ``ModelError`` if the server
+    has no such endpoint.
     """
 
     def __init__(self, name: str, model: str, addresses: Sequence[str], sender: Sender) -> None:
@@ -200,7 +200,7 @@ class RemoteTokenizer(ServerTokenizer):
         return tokens[0] if len(tokens) == 1 else None
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text; equal texts are asked about once."""
+        """The tokens of each text; equal texts are sent once."""
         asked = list(dict.fromkeys(map(valid_text, texts)))
         tokens = dict(zip(asked, self._sender.ask_beside(self._tokenize(asked)), strict=True))
         return [list(tokens[valid_text(text)]) for text in texts]
@@ -217,7 +217,7 @@ class RemoteTokenizer(ServerTokenizer):
         try:
             return list(await asyncio.gather(*tasks))
         finally:
-            for task in tasks:  # after an error the others would go on
+            for task in tasks:  # after an error the others would run on
                 task.cancel()
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -242,7 +242,7 @@ class RemoteTokenizer(ServerTokenizer):
         return {}
 
     async def _request(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """The reply of an endpoint beside the API: to a GET without a body, else to a POST."""
+        """The reply of another endpoint: to a GET without a body, else to a POST."""
         content = None if body is None else encoded(body)
         urls = [root + path for root in self._roots]
         received = await self._sender.transport.request(
@@ -256,10 +256,10 @@ class RemoteTokenizer(ServerTokenizer):
         return self._texts[token]
 
     def _find_text(self, token: int) -> str | None:
-        """The text, unless a spelling with or without a blank before it is another token of that text.
+        """The text, unless the same text with or without a blank before it is another token.
 
-        The whole vocabulary cannot be asked for. Tokens of equal text are those that differ in a
-        blank which decoding drops.
+        The server does not give its whole vocabulary. Tokens have equal text if they differ only in
+        a blank that decoding drops.
         """
         text = self.decode([token])
         bare = text.strip()
@@ -276,7 +276,7 @@ def _question(model: str, text: str) -> dict[str, Any]:
 
 
 def _token_text(value: Any) -> str:
-    """A special token as configurations write it: a text, or an object with its content."""
+    """The text of a special token, which configurations write as a text or as an object."""
     if isinstance(value, Mapping):
         value = value.get("content")
     return value if isinstance(value, str) else ""
@@ -314,7 +314,7 @@ def load_files(
 
 
 def _from_files(name: str, path: Path, hub: Callable[[str], Path | None]) -> ServerTokenizer:
-    """From a folder, a file, or else the hub; without a tokenizer.json, a LookupError."""
+    """From a folder, a file, or else the hub; a LookupError if there is no tokenizer.json."""
 
     def fetch(name: str) -> Path | None:
         if not path.exists():
@@ -351,7 +351,7 @@ def load_tiktoken(name: str) -> ServerTokenizer:
 
 
 def _config(fetch: Callable[[str], Path | None]) -> dict[str, Any]:
-    """tokenizer_config.json, with a chat template that has a file of its own."""
+    """tokenizer_config.json, with the chat template if that is a separate file."""
     config: dict[str, Any] = {}
     path = fetch("tokenizer_config.json")
     if path is not None:
@@ -366,13 +366,13 @@ def _config(fetch: Callable[[str], Path | None]) -> dict[str, Any]:
 
 
 def _from_hub(name: str, revision: str) -> Callable[[str], Path | None]:
-    """Fetch files of a repository; a file that is not there is None, no repository a LookupError."""
+    """Fetches files of a repository; None for a missing file, LookupError for a missing repository."""
 
     def fetch(file: str) -> Path | None:
         hub = import_package("huggingface_hub", "a tokenizer from the hub")
         from huggingface_hub import errors
 
-        with suppress(Exception):  # what was downloaded before needs no network
+        with suppress(Exception):  # files that were downloaded before need no network
             return Path(hub.hf_hub_download(name, file, revision=revision, local_files_only=True))
         if not is_hub_reachable():
             if file == "tokenizer.json":

@@ -40,7 +40,7 @@ _HOW_FAST = (
 
 
 class ServerFacts(TemplateLM, ABC):
-    """What a model behind a server knows of its tokens and of itself. Nothing here holds a key."""
+    """The tokens, identity and description of a model behind a server. None of it contains a key."""
 
     tokenizer_backend: str | None
     tokenizer_argument: str | None
@@ -49,7 +49,7 @@ class ServerFacts(TemplateLM, ABC):
     add_bos_token: bool
     custom_prefix_token_id: int | None
     base_url: str
-    """The address of the server; of several, the first, under which answers are kept."""
+    """The address of the server; of several, the first, under which answers are stored."""
     _other_addresses: tuple[str, ...] = ()
     timeout: float
     max_retries: int
@@ -58,22 +58,22 @@ class ServerFacts(TemplateLM, ABC):
     _notes: dict[str, str]
     _eos_string: str | None
     _given: Mapping[str, Any]
-    """The constructor's arguments: what decides answers may be one that only a subclass knows."""
+    """The constructor's arguments: one that only a subclass knows may decide its answers."""
     _auth_token: str | None
     think_end_token: str | None = None
-    """A text in replies behind which the answer begins; what comes before it is reasoning."""
+    """A text in replies after which the answer begins; what comes before it is reasoning."""
     _loaded: ServerTokenizer | None = None
     _planner: Planner | None = None
     _header: Mapping[str, str] | None
 
-    # Each is kept under the name that it has in the harness. A subclass may define it as a property.
+    # Each is stored under its name in the harness. A subclass may define it as a property.
     model = kept_as("_served_model", "The model's name as the server knows it.")
     max_length = kept_as("_max_length", "Prompt and answer together, in tokens.")
     max_gen_toks = kept_as("_max_gen_toks", "The limit for generated tokens where a task has none.")
     batch_size = kept_as("_batch_size", "Prompts in one request.")
     num_concurrent = kept_as("_concurrent", "Requests in flight, or ``auto``.")
     seed = kept_as("_seed", "Sent along with requests.")
-    truncate = kept_as("_truncate", "Whether prompts that are sent as text are cut as well.")
+    truncate = kept_as("_truncate", "Whether prompts that are sent as text are truncated as well.")
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ class ServerFacts(TemplateLM, ABC):
 
     @property
     def _known_tokenizer(self) -> ServerTokenizer:
-        """The tokenizer, loaded once; an error where there is none."""
+        """The tokenizer, loaded once; an error if there is none."""
         if self._loaded is None:
             self._loaded = self._load_tokenizer()
         return self._loaded
@@ -103,7 +103,7 @@ class ServerFacts(TemplateLM, ABC):
 
     @property
     def _may_have_template(self) -> bool:
-        """Whether there is a chat template, as far as that is known without asking anybody."""
+        """Whether there is a chat template, as far as that is known without a request."""
         if self.tokenizer_backend in (None, "tiktoken"):
             return False
         if self._loaded is None and not self._is_at_hand:
@@ -112,7 +112,7 @@ class ServerFacts(TemplateLM, ABC):
 
     @property
     def _is_at_hand(self) -> bool:
-        """Whether the tokenizer is a folder of this machine, so that loading it asks nobody."""
+        """Whether the tokenizer is a folder on this machine, so that loading it sends no request."""
         return not self._asks_server and Path(self._tokenizer_source).expanduser().is_dir()
 
     @property
@@ -154,7 +154,7 @@ class ServerFacts(TemplateLM, ABC):
 
     @property
     def chat_template(self) -> str | None:
-        """The source of the tokenizer's chat template, where one is loaded."""
+        """The source of the tokenizer's chat template, if one is loaded."""
         template = self._loaded.template if self._loaded else None
         return template.source if template else None
 
@@ -215,7 +215,7 @@ class ServerFacts(TemplateLM, ABC):
         return tokens[0] if isinstance(string, str) else tokens
 
     def encode_texts(self, texts: Sequence[str], **options: Any) -> list[list[int]]:
-        """The tokens of each text: together, or one by one where a subclass encodes itself."""
+        """The tokens of each text, encoded together, or one by one by a subclass's ``tok_encode``."""
         if overridden(self, ["tok_encode"]):
             return [list(self.tok_encode(text, **options)) for text in texts]
         encoded: list[list[int]] = self.tok_encode(texts, **options)
@@ -223,12 +223,12 @@ class ServerFacts(TemplateLM, ABC):
 
     @property
     def encoder(self) -> Callable[[str], Sequence[int]] | None:
-        """None where only the server could tell, at the cost of a request for each text."""
+        """None if only the server could tell, at the cost of a request for each text."""
         is_here = self.tokenizer_backend in ("huggingface", "tiktoken")
         return self.tok_encode if is_here else None
 
     def only_text(self, token: int) -> str | None:
-        """The text of a token, or None where another token has the same text."""
+        """The text of a token, or None if another token has the same text."""
         return self._known_tokenizer.only_text(token)
 
     def tok_decode(self, tokens: Sequence[int]) -> str:
@@ -243,7 +243,7 @@ class ServerFacts(TemplateLM, ABC):
         """Whether prompts for generation are tokenized: to send ids, or to cut them.
 
         With the server's own tokenizer each would cost a request, and the server makes the same
-        tokens from text. Text is sent too where no tokenizer was named and the model's name is not one.
+        tokens from text. Text is also sent if no tokenizer was named and none has the model's name.
         """
         if self.tokenizer_backend not in ("huggingface", "tiktoken"):
             return self.truncate and self.tokenizer_backend is not None
@@ -265,7 +265,7 @@ class ServerFacts(TemplateLM, ABC):
 
     @property
     def planner(self) -> Planner:
-        """What turns requests into what is sent, by the arguments as they are set at present."""
+        """What turns requests into prompts, by the current values of the arguments."""
         if self._planner is None:
             self._planner = Planner(
                 encode=self.encode_texts,
@@ -288,7 +288,7 @@ class ServerFacts(TemplateLM, ABC):
     @property
     @abstractmethod
     def api_key(self) -> str:
-        """The key, from the environment; empty where none is needed."""
+        """The key, from the environment; empty if none is needed."""
 
     def identity(self) -> Mapping[str, Any]:
         arguments = {
@@ -327,7 +327,7 @@ class ServerFacts(TemplateLM, ABC):
                 yield f"{name}: {value}"
 
     def cannot_hold(self, grammar: Grammar) -> str | None:
-        self._calls.header()  # a missing key is found before anything else
+        self._calls.header()  # a missing key is noticed before anything else
         return super().cannot_hold(grammar) or self._calls.enforcer.cannot_hold(grammar)
 
     def describe(self) -> dict[str, Any]:
