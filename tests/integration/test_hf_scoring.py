@@ -268,8 +268,8 @@ def test_lanes_use_threads_of_their_own_share_the_shots_and_repeat_to_the_bit() 
     assert torch.get_num_threads() == cores
     assert tree.tokens_pushed - tree.tokens_checked == tree.tokens_needed
     _, again = in_lanes(model, spans_of(MANY_DOCS))
-    assert {span.place: span.logprob for span in done} == {
-        span.place: span.logprob for span in again
+    assert {span.index: span.logprob for span in done} == {
+        span.index: span.logprob for span in again
     }
 
 

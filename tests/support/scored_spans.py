@@ -45,8 +45,8 @@ def spans_of(docs: Sequence[tuple[list[int], list[list[int]]]]) -> list[Span]:
 
 def assert_scores(model: Any, done: Sequence[Span], asked: Sequence[Span]) -> None:
     """Each span that was asked for is done once, with the scores of a plain forward."""
-    assert sorted(span.place for span in done) == list(range(len(asked)))
-    expected = [Span(span.place, list(span.inputs), span.targets) for span in asked]
+    assert sorted(span.index for span in done) == list(range(len(asked)))
+    expected = [Span(span.index, list(span.inputs), span.targets) for span in asked]
     for span, plain in zip(asked, plain_scores(model, expected), strict=True):
         assert span.logprob == pytest.approx(plain.logprob, abs=CLOSE)
         assert span.is_greedy == plain.is_greedy
