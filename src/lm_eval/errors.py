@@ -35,7 +35,9 @@ and exits with code 1; a traceback means a defect in this package.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
+
+E = TypeVar("E", bound="LmEvalError")
 
 
 class LmEvalError(Exception):
@@ -50,8 +52,12 @@ class LmEvalError(Exception):
         """All of it survives a journey between processes, whatever its constructor takes."""
         return _rebuilt, (type(self), self.args, dict(self.__dict__))
 
+    def saying(self: E, message: str) -> E:
+        """An error of the same class with the same facts and another message."""
+        return _rebuilt(type(self), (message,), dict(self.__dict__))
 
-def _rebuilt(cls: type[LmEvalError], args: tuple[Any, ...], state: dict[str, Any]) -> LmEvalError:
+
+def _rebuilt(cls: type[E], args: tuple[Any, ...], state: dict[str, Any]) -> E:
     error = cls.__new__(cls, *args)
     error.args = args
     error.__dict__.update(state)

@@ -2,8 +2,8 @@
 
 In: prepared tasks, and for each a ``DocSink`` that scores its docs. The requests of one kind go to the
 model as one stream over all tasks, made as the model reads them; docs whose answers are all kept come
-after those that lack one. A doc is held only until its last answer is there and, where the model waits
-for a server, until there is time to score it.
+after those that lack one. A doc is held only until its last answer is there and, if the model waits for
+a server, until there is time to score it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ MOST_READY = 256
 MOST_READY_CHARACTERS = 2**23
 """How long their replies may be, together."""
 SLICE_S = 0.002
-"""How long docs are scored before the model is let on; a doc that is begun is finished."""
+"""How long docs are scored before the model goes on; a doc that is begun is finished."""
 
 
 @dataclass
@@ -76,11 +76,11 @@ def ask_all(
     shows_progress: bool = True,
     pace: RunPace | None = None,
 ) -> dict[str, Usage]:
-    """Ask everything; ``sinks`` get the docs. Task → what it cost, earlier processes included.
+    """Ask everything and hand the docs to ``sinks``. Task → its cost, earlier processes included.
 
     ``pace`` knows how long requests of each kind take, if there are several kinds.
     """
-    total = sum(one.num_requests for one in prepared)
+    total = sum(task.num_requests for task in prepared)
     name = prepared[0].task.name if prepared else ""
     with Progress(name, total, enabled=shows_progress, pace=pace) as progress:
         asking = _Asking(
@@ -128,7 +128,7 @@ class _Asking:
         self._waits_for_server = hasattr(model, "meanwhile")
         self._ready: deque[OpenDoc] = deque()
         self._ready_characters = 0
-        self._keys = [one.keys for one in prepared]
+        self._keys = [task.keys for task in prepared]
         self._lacking = self._looked_up() if self._looks_up and not self._is_new else None
 
     def ask(self, kind: str) -> None:
@@ -156,7 +156,7 @@ class _Asking:
         """Task → what it cost, over all processes of this run."""
         kept = self._kept
         earlier = {} if kept is None or kept.is_shared else kept.store.earlier_usage()
-        costs = {each.task.name: self._costs.of(each.task.name) for each in self._prepared}
+        costs = {asked.task.name: self._costs.of(asked.task.name) for asked in self._prepared}
         for task, usage in costs.items():
             usage.add(earlier.get(task, Usage()))
         return costs
@@ -165,7 +165,7 @@ class _Asking:
 
     @contextmanager
     def working_meanwhile(self) -> Iterator[None]:
-        """Let a model that waits for a server do ``work`` of ours instead."""
+        """Let a model that waits for a server do our ``work`` meanwhile."""
         model: Any = self._model
         if self._waits_for_server:
             model.meanwhile = self
@@ -208,43 +208,43 @@ class _Asking:
     # What is kept already
 
     def _looked_up(self) -> list[bytearray]:
-        """For each task which of its docs lack an answer; what is kept of the others is counted."""
+        """For each task which of its docs lack an answer; the kept answers of the others are counted."""
         from lm_eval.answers.keys import DocKeys
 
         assert self._kept is not None
         flags = []
-        for number, one in enumerate(self._prepared):
+        for number, asked in enumerate(self._prepared):
             keys = self._keys[number]
             if keys is None:
                 keys = self._keys[number] = DocKeys()
-                for doc in one.asked():
+                for doc in asked.asked():
                     keys.add(map(self._kept.keys.of, doc.requests))
             flags.append(keys.lacking(self._kept.store.known))
             found = keys.count(flags[-1])
             self._progress.found(found)
-            self._pace.found(one.task.name, found)
+            self._pace.found(asked.task.name, found)
         return flags
 
     def _docs(self, number: int, *, is_kept: bool) -> Iterator[tuple[int, DocRequests]]:
-        """The docs of a task that lack an answer, or those that do not, with their places."""
-        one = self._prepared[number]
+        """The docs of a task that lack an answer, or those that do not, with their positions."""
+        asked = self._prepared[number]
         if self._lacking is None:
-            return enumerate(one.asked())
+            return enumerate(asked.asked())
         wanted = self._lacking[number]
         if is_kept:
             wanted = bytearray(not flag for flag in wanted)
-        return one.asked_at(wanted) if any(wanted) else iter(())
+        return asked.asked_at(wanted) if any(wanted) else iter(())
 
     # Requests, as the model reads them
 
     def _requests(self, kind: str, *, is_kept: bool) -> Iterator[Request]:
         sent = 0
-        for number, one in enumerate(self._prepared):
-            if kind not in (one.counts or KINDS[:1]):
+        for number, asked in enumerate(self._prepared):
+            if kind not in (asked.counts or KINDS[:1]):
                 continue
-            is_first = kind == next((k for k in KINDS if k in one.counts), KINDS[0])
+            is_first = kind == next((k for k in KINDS if k in asked.counts), KINDS[0])
             for place, doc in self._docs(number, is_kept=is_kept):
-                opened = self._opened(number, place, doc, is_mixed=len(one.counts) > 1)
+                opened = self._opened(number, place, doc, is_mixed=len(asked.counts) > 1)
                 if is_first and not opened.left:
                     self._complete(opened)
                 for index, request in enumerate(opened.doc.requests):
@@ -253,7 +253,7 @@ class _Asking:
                         if waits is not None:
                             if is_kept:  # what was found is damaged, or gone
                                 self._progress.found(-1)
-                                self._pace.found(one.task.name, -1)
+                                self._pace.found(asked.task.name, -1)
                             self._sent[sent] = waits
                             sent += 1
                             yield request
@@ -340,7 +340,7 @@ class _Asking:
     def _fail(self, sent: SentRequest, error: RequestError) -> None:
         self._failed += 1
         if self._failed > self._allowed:
-            raise _too_many_failed(error, self._failed, self._allowed)
+            raise _too_many_failed(error, self._failed, self._allowed) from error
         for opened, _ in sent.waiting:
             self._progress.advance()
             opened.why = opened.why or str(error)
@@ -427,12 +427,4 @@ def _too_many_failed(error: RequestError, failed: int, allowed: int) -> RequestE
             f"{failed:,} requests failed for good, and --max_failed allows {allowed:,}. The last: "
             f"{error}"
         )
-    whole = RequestError(
-        text,
-        status=error.status,
-        attempts=error.attempts,
-        stops_run=error.stops_run,
-        retryable=error.retryable,
-    )
-    whole.__cause__ = error
-    return whole
+    return error.saying(text)

@@ -1,4 +1,4 @@
-"""What a store holds of an answer: its key and its text.
+"""The key and the text under which a store holds an answer.
 
 The key is a digest of everything that decides the answer. In: a request, and the identity of the model.
 Out: 16 bytes, the same in every process; different bytes for another model, prompt, generation argument
@@ -131,9 +131,7 @@ class DocKeys:
             some = bytes(self._keys[ends[0] : ends[-1]])
             keys = [some[at : at + KEY_BYTES] for at in range(0, len(some), KEY_BYTES)]
             there = known(keys)
-            lacks = bytes(
-                [key not in there for key in keys]
-            )  # a request without a key is not there
+            lacks = bytes([key not in there for key in keys])  # without a key: not there
             places = [(end - ends[0]) // KEY_BYTES for end in ends]
             flags += bytes([1 in lacks[at:end] for at, end in pairwise(places)])
         return flags
@@ -182,7 +180,7 @@ def _framed(*parts: bytes) -> bytes:
 def _chat_bytes(chat: Chat) -> bytes:
     """``canonical(chat.as_dicts())``, in a third of the time."""
     turns = [
-        f'{{"content":{quoted(one.content)},"role":{quoted(one.role)}}}' for one in chat.messages
+        f'{{"content":{quoted(turn.content)},"role":{quoted(turn.role)}}}' for turn in chat.messages
     ]
     return f"[{','.join(turns)}]".encode()
 
@@ -227,7 +225,7 @@ def encode(answer: Answer) -> str:
 
 
 def decode(text: str) -> Answer:
-    """What ``encode`` made a text of."""
+    """The answer that ``encode`` turned into this text."""
     value: Any = json.loads(text)
     if isinstance(value, dict) and "score" in value:
         return Score(*value["score"], tokens=value["tokens"])
@@ -237,7 +235,7 @@ def decode(text: str) -> Answer:
 
 
 def checksum(key: bytes, answer: Any) -> int:
-    """Tells an answer that is whole from one that lost a part."""
+    """Tells a complete answer from one that lost a part."""
     text = answer if isinstance(answer, str) else ""
     return zlib.crc32(text.encode("utf-8", "surrogatepass"), zlib.crc32(key))
 

@@ -53,8 +53,7 @@ class Prices:
     @property
     def in_batches(self) -> Prices:
         """What is charged for batches: half."""
-        names = (*_PER_MILLION, "per_request")
-        return replace(self, **{name: getattr(self, name) / 2 for name in names})
+        return replace(self, **{name: getattr(self, name) / 2 for name in _NUMBERS})
 
     def as_dict(self) -> dict[str, Any]:
         """The prices as a results file holds them."""
@@ -94,18 +93,18 @@ def read_prices(path: PathLike) -> PriceList:
     """The entries of a prices file, every value checked."""
     path = os.fspath(path)
     content = read_yaml_file(path, run_code=False)
-    return PriceList(path, {name: _prices(path, name, one) for name, one in content.items()})
+    return PriceList(path, {name: _prices(path, name, entry) for name, entry in content.items()})
 
 
-def _prices(path: str, name: str, given: Any) -> Prices:
-    if not isinstance(given, Mapping):
+def _prices(path: str, name: str, entry: Any) -> Prices:
+    if not isinstance(entry, Mapping):
         raise _error(
             path,
             (name,),
-            f"the prices of {name!r} are {given!r}, but must be a mapping such as "
+            f"the prices of {name!r} are {entry!r}, but must be a mapping such as "
             "{input: 0.15, output: 0.6}, per million tokens",
         )
-    for key in given:
+    for key in entry:
         if key not in _KEYS:
             raise _error(
                 path,
@@ -114,12 +113,12 @@ def _prices(path: str, name: str, given: Any) -> Prices:
                 f"{listing(_KEYS)}",
             )
     for key in _REQUIRED:
-        if key not in given:
+        if key not in entry:
             raise _error(
                 path, (name,), f"{name!r} lacks `{key}`, the price of a million {key} tokens"
             )
-    numbers = {key: _number(path, name, key, given[key]) for key in _NUMBERS if key in given}
-    currency = _currency(path, name, given.get("currency", CURRENCY))
+    numbers = {key: _number(path, name, key, entry[key]) for key in _NUMBERS if key in entry}
+    currency = _currency(path, name, entry.get("currency", CURRENCY))
     return Prices(**{"cached_input": numbers["input"], **numbers}, currency=currency, entry=name)
 
 

@@ -3,7 +3,7 @@
 In: a request's key and the model's answer. Out: the same answer, after a crash too: SQLite itself
 repairs the file of a run that was killed. Shared stores are ordered by key. Keys are random, so that
 each answer would touch a page of its own; the store of one run appends answers instead, and finds them
-through a temporary index where one is looked up at all. A file that lost a part is an error that says
+through a temporary index if one is looked up at all. A file that lost a part is an error that says
 so, and a file that is something else is never touched.
 """
 
@@ -34,7 +34,7 @@ from lm_eval.text.files import create_private
 from lm_eval.text.secrets import known_secrets
 
 APPLICATION_ID = 0x6C6D6576
-"""In the file's header: an SQLite file without it is somebody else's."""
+"""In the file's header: an SQLite file without it belongs to another program."""
 VERSION = 1
 BUSY_S = 60.0
 _LOG_PAGES = 8000
@@ -146,22 +146,11 @@ class AnswerStore:
             self._placed = sum(int(row[0]) for row in self._rows(_LAST_PLACE))
             self._has_places = True
 
-    def put(
-        self, key: bytes, answer: Answer, task: str | None = None, usage: Usage | None = None
-    ) -> Answer:
-        """Keep an answer, and with it what ``task`` has cost this process so far.
-
-        It is on its way to the disk on return: ``add`` and ``commit`` in one.
-        """
-        added = self.add(key, answer)
-        self.commit({} if task is None or usage is None else {task: usage})
-        return added
-
     def add(self, key: bytes, answer: Answer) -> Answer:
         """Take an answer that ``commit`` is to write.
 
-        Returned is the answer as ``get`` will give it: the same, unless it held numbers of a kind that
-        JSON has not. An answer that holds a secret is not kept: it would be asked for again.
+        Returns the answer as ``get`` will give it: the same, unless it held numbers of a kind that JSON
+        does not have. An answer that holds a secret is not kept: it would be asked for again.
         """
         try:
             text = encode(answer)
@@ -239,17 +228,16 @@ class AnswerStore:
     # -- the end -----------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the file. What was put is there."""
+        """Release the file. What was committed is there."""
         with suppress(sqlite3.Error):
             self._db.close()
 
     def delete(self) -> None:
-        """Remove the file, and let go of it: nobody else goes on with it in between."""
+        """Remove the file, then release it, so that no other process opens it in between."""
         with suppress(sqlite3.Error):
             self._db.execute("PRAGMA synchronous = OFF")
-            self._db.execute(
-                "PRAGMA journal_mode = DELETE"
-            )  # closing would remove a log by its name
+            # Without a log: closing would remove one by its name.
+            self._db.execute("PRAGMA journal_mode = DELETE")
         remove(self.path)
         self.close()
         if os.name == "nt":  # where an open file stays

@@ -1,4 +1,4 @@
-"""The file of a store of answers: whether it is one, whether all of it is there, and how it is removed.
+"""The file of a store of answers: whether it is one, whether it is complete, and how to remove it.
 
 It is an SQLite file with its logs beside it, which other processes may hold, change or remove at any
 moment.
@@ -63,10 +63,10 @@ def not_a_store(path: Path, why: str) -> StoreError:
 
 
 def is_whole(path: Path, wait_s: float) -> bool:
-    """Whether no part of a store is missing, as far as SQLite would not say so by itself.
+    """Whether no part of a store is missing, in cases that SQLite would not report itself.
 
-    A file that is missing is whole, and one that is empty, if it has no log. SQLite notices where whole
-    pages are missing, unless there is a log: then every page is read, and nothing is written.
+    A missing file is whole, and so is an empty one without a log. SQLite notices that whole pages are
+    missing, unless there is a log: then every page is read, and nothing is written.
     """
     has_log = _size(Path(f"{path}-wal")) > 0  # others may remove the log at any moment
     size = _size(path)
@@ -80,12 +80,12 @@ def is_whole(path: Path, wait_s: float) -> bool:
 
 
 def file_id(path: Path) -> tuple[int, int] | None:
-    """What tells a file from another that takes its place."""
+    """Tells a file from another one at the same path."""
     try:
-        found = path.stat()
+        stat = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return stat.st_dev, stat.st_ino
 
 
 def _size(path: Path) -> int:

@@ -9,7 +9,6 @@ make, ``fitted`` tells beforehand how it is asked, so that requests need not be 
 
 from __future__ import annotations
 
-import copy
 import warnings
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -246,12 +245,10 @@ def _with_affected_tasks(error: HelperError, tasks: Sequence[ConfigurableTask]) 
     ]
     if not affected:
         return error
-    extended = copy.copy(error)
-    extended.args = (
+    return error.saying(
         f"{error} Tasks of this run that need it: {listing(affected)}. Leave them out of --tasks to "
-        "run the others.",
+        "run the others."
     )
-    return extended
 
 
 GENERATED = "generate_until"

@@ -5,7 +5,6 @@ In: a ``TaskConfig``. Out: docs, processed. Loading data waits until docs are fi
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -438,6 +437,4 @@ class TaskDocs(HarnessMethods):
             where = place(self.name, None, doc_id, what=what)
             if str(error).startswith((where, "Task ")):
                 raise
-            located = copy.copy(error)  # with the facts that it carries
-            located.args = (f"{where}{error}",)
-            raise located from error.__cause__
+            raise error.saying(f"{where}{error}") from error.__cause__

@@ -39,10 +39,17 @@ def answer(number: int) -> Any:
     return (-number / 7, True) if number % 3 == 1 else -number / 3
 
 
+def put(store: AnswerStore, key: bytes, answer: Any, **usage: Usage) -> Any:
+    """Add an answer and write it; ``usage`` is what tasks have cost."""
+    added = store.add(key, answer)
+    store.commit(usage)
+    return added
+
+
 def filled(path: Path, count: int = COUNT) -> AnswerStore:
     store = AnswerStore(path)
     for number in range(count):
-        store.put(key(number), answer(number))
+        put(store, key(number), answer(number))
     return store
 
 
@@ -61,7 +68,7 @@ def dying(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = filled(folder / "live.db", COUNT // 2)
     store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     for number in range(COUNT // 2, COUNT):
-        store.put(key(number), answer(number))
+        put(store, key(number), answer(number))
     for suffix in ("", "-wal"):
         shutil.copy(folder / f"live.db{suffix}", folder / f"s.db{suffix}")
     store.close()
@@ -109,11 +116,11 @@ def test_put_returns_what_get_will(tmp_path: Path) -> None:
     for number, given_answer in enumerate(
         [(_Scalar(-1.5), _Scalar(True)), [-2.5, False], _Scalar(3.5), -math.inf, "text", Reply("x")]
     ):
-        put = store.put(key(number), given_answer)  # type: ignore[arg-type]
-        assert put == store.get(key(number))
-        assert type(put) in (tuple, float, str, Reply)
+        kept = put(store, key(number), given_answer)
+        assert kept == store.get(key(number))
+        assert type(kept) in (tuple, float, str, Reply)
     unwritable = object()
-    assert store.put(key(99), unwritable) is unwritable  # type: ignore[arg-type]
+    assert put(store, key(99), unwritable) is unwritable
     assert store.get(key(99)) is None
     store.close()
 
@@ -121,7 +128,7 @@ def test_put_returns_what_get_will(tmp_path: Path) -> None:
 def test_an_answer_is_there_for_others_at_once(tmp_path: Path) -> None:
     ours, theirs = AnswerStore(tmp_path / "s.db"), AnswerStore(tmp_path / "s.db")
     for number in range(10):
-        ours.put(key(number), answer(number))
+        put(ours, key(number), answer(number))
         assert theirs.get(key(number)) == answer(number)
     ours.close()
     theirs.close()
@@ -132,7 +139,7 @@ def test_costs_of_other_processes_add_up(tmp_path: Path) -> None:
         store = AnswerStore(tmp_path / "s.db")
         for so_far in range(1, requests + 1):
             usage = Usage(requests=so_far, wall_s=so_far / 2)
-            store.put(key(so_far), 1.0, "t", usage)
+            put(store, key(so_far), 1.0, t=usage)
         earlier = store.earlier_usage()
         store.close()
     assert earlier == {"t": Usage(requests=3, wall_s=1.5)}
@@ -147,7 +154,7 @@ def test_secrets_stay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         "b in-arguments",
         Reply("c", reasoning="in-arguments"),
     ):
-        assert store.put(b"k", answer) is answer  # as it came, for the scores
+        assert put(store, b"k", answer) is answer  # as it came, for the scores
         assert store.get(b"k") is None  # it would be asked for again
     store.close()
     data = (tmp_path / "s.db").read_bytes()
@@ -161,7 +168,7 @@ def test_secrets_stay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_store_for_one_process_is_refused_to_a_second(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     first = AnswerStore(path, alone=True)
-    first.put(key(1), 1.0)
+    put(first, key(1), 1.0)
     with pytest.raises(StoreInUseError, match="another process holds it"):
         AnswerStore(path, alone=True)
     assert first.get(key(1)) == 1.0
@@ -178,7 +185,8 @@ from lm_eval.answers.store import AnswerStore
 path, first = sys.argv[1], int(sys.argv[2])
 store = AnswerStore(path)
 for number in range(first, first + 200):
-    store.put(number.to_bytes(16, "big"), float(number))
+    store.add(number.to_bytes(16, "big"), float(number))
+    store.commit()
     assert store.get(number.to_bytes(16, "big")) == float(number)
 store.close()
 """
@@ -188,7 +196,8 @@ from lm_eval.answers.store import AnswerStore
 path, first = sys.argv[1], int(sys.argv[2])
 for number in range(first, first + 200):
     store = AnswerStore(path)
-    store.put(number.to_bytes(16, "big"), float(number))
+    store.add(number.to_bytes(16, "big"), float(number))
+    store.commit()
     store.close()  # the last to close removes the log, while others open the store
 """
 
@@ -214,7 +223,7 @@ def test_a_store_opens_while_another_process_removes_its_log(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = AnswerStore(tmp_path / "s.db")
-    store.put(key(0), answer(0))
+    put(store, key(0), answer(0))
     store.close()
     log = tmp_path / "s.db-wal"
     log.write_bytes(b"\0" * 64)
@@ -237,7 +246,7 @@ def test_a_store_opens_while_another_process_removes_it(
 ) -> None:
     path = tmp_path / "s.db"
     store = AnswerStore(path)
-    store.put(key(0), answer(0))
+    put(store, key(0), answer(0))
     store.close()
     opened = Path.open
 
@@ -255,7 +264,7 @@ def test_a_store_that_is_deleted_is_held_until_it_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = AnswerStore(tmp_path / "s.db", alone=True)
-    store.put(key(0), answer(0))
+    put(store, key(0), answer(0))
     unlink = os.unlink
 
     def open_and_unlink(path: str) -> None:
@@ -272,7 +281,7 @@ def test_nobody_goes_on_with_a_store_that_is_deleted_in_this_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended = AnswerStore(tmp_path / "s.db", alone=True)
-    ended.put(key(0), answer(0))
+    put(ended, key(0), answer(0))
     connect = sqlite3.connect
 
     def connect_and_delete(*arguments: Any, **options: Any) -> sqlite3.Connection:
@@ -285,7 +294,7 @@ def test_nobody_goes_on_with_a_store_that_is_deleted_in_this_moment(
     monkeypatch.setattr(sqlite3, "connect", connect_and_delete)
     other = AnswerStore(tmp_path / "s.db", alone=True)
     assert other.is_empty
-    other.put(key(1), answer(1))
+    put(other, key(1), answer(1))
     other.close()
     again = AnswerStore(tmp_path / "s.db", alone=True)
     assert again.get(key(1)) == answer(1)
@@ -315,7 +324,7 @@ def held_by(path: Path) -> int | None:
     assert all(one is None or one == answer(n) for n, one in enumerate(found))
     assert sum(one is not None for one in found) == len(store)
     for number in range(COUNT):
-        store.put(key(number), answer(number))
+        put(store, key(number), answer(number))
     store.close()
     again = AnswerStore(path)
     assert [again.get(key(number)) for number in range(COUNT)] == list(map(answer, range(COUNT)))
@@ -405,7 +414,7 @@ def test_a_run_is_never_stopped_by_damage_to_its_own_store(
         kept = [store.get(key(number)) for number in range(COUNT)]
         assert all(one is None or one == answer(number) for number, one in enumerate(kept))
         for number in range(COUNT):
-            store.put(key(number), answer(number))
+            put(store, key(number), answer(number))
         store.close()
         again = AnswerStore(path, alone=True)
         held = [again.get(key(number)) for number in range(COUNT)]
@@ -460,7 +469,7 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
 def test_a_store_is_private_to_its_user(tmp_path: Path) -> None:
     path = tmp_path / "answers.sqlite"
     store = AnswerStore(path)
-    store.put(b"k", "an answer")
+    put(store, b"k", "an answer")
     modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
     store.close()
     assert modes
@@ -476,17 +485,17 @@ def test_appended_answers_are_found_now_and_by_the_next_process(tmp_path: Path) 
     first = AnswerStore(path, alone=True)
     assert first.is_empty
     for place, key in enumerate(keys[:40]):
-        first.put(key, Reply(f"old {place}"))
+        put(first, key, Reply(f"old {place}"))
         assert first.get(key) == f"old {place}"
         assert len(first) == place + 1
-    first.put(keys[7], Reply("new"))  # asked again: the last counts
+    put(first, keys[7], Reply("new"))  # asked again: the last counts
     assert first.known(keys) == set(keys[:40])
     first.close()
     second = AnswerStore(path, alone=True)
     assert (len(second), second.is_empty) == (40, False)
     assert second.get(keys[7]) == "new"
     assert second.get(keys[45]) is None
-    second.put(keys[45], Reply("later"))
+    put(second, keys[45], Reply("later"))
     assert second.get(keys[45]) == "later"
     assert second.known(keys) == {*keys[:40], keys[45]}
     second.close()
@@ -519,13 +528,13 @@ def test_a_run_goes_on_with_answers_that_an_older_release_kept_by_key(tmp_path: 
     path = tmp_path / "s.db"
     old = AnswerStore(path)
     for number in range(3):
-        old.put(bytes([number]) * 16, Reply(f"answer {number}"))
+        put(old, bytes([number]) * 16, Reply(f"answer {number}"))
     old._db.execute("DROP TABLE journal")
     old._db.execute("DROP TABLE thought")
     old.close()
     again = AnswerStore(path, alone=True)
-    again.put(bytes([1]) * 16, Reply("asked again"))
-    again.put(bytes([9]) * 16, Reply("new"))
+    put(again, bytes([1]) * 16, Reply("asked again"))
+    put(again, bytes([9]) * 16, Reply("new"))
     assert len(again) == 4
     assert [again.get(bytes([number]) * 16) for number in (0, 1, 2, 9)] == [
         *("answer 0", "asked again", "answer 2", "new"),
@@ -536,7 +545,7 @@ def test_a_run_goes_on_with_answers_that_an_older_release_kept_by_key(tmp_path: 
 def test_reasoning_tokens_of_earlier_processes_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     first = AnswerStore(path, alone=True)
-    first.put(b"k" * 16, Reply("x"), "t", Usage(requests=2, tokens_out=9, tokens_thought=4))
+    put(first, b"k" * 16, Reply("x"), t=Usage(requests=2, tokens_out=9, tokens_thought=4))
     first.close()
     second = AnswerStore(path, alone=True)
     assert second.earlier_usage() == {"t": Usage(requests=2, tokens_out=9, tokens_thought=4)}
