@@ -52,7 +52,7 @@ def test_the_exit_code_says_whether_it_holds(place: Workplace, condition: str, c
 def test_several_conditions_and_a_junit_file(place: Workplace) -> None:
     done = place.run(
         *("--tasks", "t.yaml@generate,t.yaml@mcqa", "--model_args", "reply=The best answer is C."),
-        *("--require", "t@generate:acc>=0.25", "t@mcqa:acc>=1.01"),
+        *("--require", "t@generate:acc>=0.25", "t@mcqa:acc>1"),
         *("--junit", str(place.folder / "deep" / "gate.xml")),
     )
     assert done.code == 3
@@ -75,6 +75,11 @@ def test_several_conditions_and_a_junit_file(place: Workplace) -> None:
         (["--require", "t@mcq:acc>=0.5"], "the run has no result 't@mcq'. Did you mean 't@mcqa'?"),
         (["--require", "t@mcqa:accuracy>=0.5"], "'t@mcqa' has no metric 'accuracy'."),
         (["--require", "t@mcqa:read>=0.5"], "'t@mcqa' has no metric 'read'."),
+        (
+            ["--require", "t@mcqa:acc>=60"],
+            "acc is between 0 and 1, so this never holds. Write a share",
+        ),
+        (["--require", "t@mcqa:acc.low<60"], "acc is between 0 and 1, so this always holds."),
         (["--summary", "x.md", "--predict_only"], "--summary needs scores, and --predict_only"),
         (["--junit", "x.xml"], "--junit writes the conditions of --require, and there are none."),
     ],
@@ -117,13 +122,13 @@ def test_metrics_of_permuted_choices_are_known(place: Workplace) -> None:
 
 def test_a_summary_of_a_run(place: Workplace) -> None:
     argv = ("--tasks", "t.yaml@generate,t.yaml@mcqa", "--model_args", "reply=The best answer is C.")
-    conditions = ("--require", "t@generate:acc>=0.25", "t@mcqa:acc>=1.01")
+    conditions = ("--require", "t@generate:acc>=0.25", "t@mcqa:acc>1")
     done = place.run(*argv, *conditions, "--summary", "deep/summary.md")
     assert done.code == 3
     text = (place.folder / "deep/summary.md").read_text("utf-8")
     assert text.startswith("### lm-eval: 1 of 2 conditions not met\n")
     assert "| t@generate:acc\\>=0.25 | yes | 0.250 |" in text
-    assert "| t@mcqa:acc\\>=1.01 | **no** |" in text
+    assert "| t@mcqa:acc\\>1 | **no** |" in text
     assert "| Task | generate | mcqa |" in text
     assert place.run(*argv, "--summary", "summary.md").code == 0
     assert "### lm-eval: scores" in (place.folder / "summary.md").read_text("utf-8")

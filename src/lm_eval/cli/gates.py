@@ -127,6 +127,19 @@ def check_known(
                 f"--require {one.text!r}: {one.name!r} has no metric {one.metric!r}."
                 f"{did_you_mean(one.metric, known)} Metrics: {listing(known) if known else 'none'}."
             )
+        if is_task and tasks[one.name].task.format is not None:
+            _check_bound(one)
+
+
+def _check_bound(requirement: Requirement) -> None:
+    """Refuse a share outside 0 to 1, such as a percentage: it holds always or never."""
+    is_share = requirement.metric in (READ, "acc") or requirement.metric.startswith("acc_")
+    if is_share and not 0 <= requirement.bound <= 1:
+        always = "always" if requirement.holds(0.5) else "never"
+        raise UsageError(
+            f"--require {requirement.text!r}: {requirement.metric} is between 0 and 1, so this {always} "
+            "holds. Write a share, such as 0.6 for 60 %."
+        )
 
 
 def _task_metrics(prepared: Prepared) -> list[str] | None:
