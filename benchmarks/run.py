@@ -240,6 +240,16 @@ def reading_cases(bench: Bench) -> Iterator[Row]:
     yield Row("results table of 400 rows", table.phases["table_s"], "CPU s")
 
 
+def screen_cases(bench: Bench) -> Iterator[Row]:
+    """What the result screen of 13 formats adds to a run."""
+    command = [str(HERE / "screen.py"), "--once", "--items", str(bench.docs)]
+    best = bench.ours.best(command, lambda usage: usage.phases["print_s"])
+    yield Row(
+        f"result screen of 13 formats × {bench.docs:,} items", best.phases["print_s"], "CPU s", 0.1
+    )
+    yield Row("  loading numpy and our modules for it", best.phases["load_s"], "CPU s")
+
+
 def import_cases(bench: Bench) -> Iterator[Row]:
     """Importing, beyond what starting Python takes; ``HEAVY`` modules may not be among it."""
     bare = bench.ours.best(["-c", "pass"], lambda usage: usage.cpu_s).cpu_s
@@ -279,6 +289,7 @@ CASES = (
     memory_cases,
     whole_run_cases,
     reading_cases,
+    screen_cases,
     import_cases,
 )
 
