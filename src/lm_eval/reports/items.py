@@ -18,6 +18,7 @@ from lm_eval.scoring.results import order_of
 from lm_eval.text.encode import doc_hash, text_hash
 
 T = TypeVar("T")
+N = TypeVar("N", int, float)
 
 KEY_DIGITS = 16
 """Hex digits of a hash that tell docs apart."""
@@ -36,9 +37,10 @@ class ItemColumns:
     """Digits of each doc's hash."""
     shots: list[str] = field(default_factory=list)
     """Digits of the hash of each doc's few-shot examples, empty where it has none."""
-    metrics: dict[str, list[float | None]] = field(default_factory=dict)
-    """Metric → value of each item; None where it has none. Metrics that are not numbers are left out."""
-    read: list[float] | None = None
+    metrics: dict[str, Sequence[float | None]] = field(default_factory=dict)
+    """Metric → value of each item; None where it has none. Metrics that are not numbers are left out.
+    An array where every item has a value, else a list."""
+    read: Sequence[float] | None = None
     """The share of each item's replies in which an answer could be read, 0 or 1 where it has one reply;
     None where nothing is read from text."""
     clusters: list[str] | None = None
@@ -54,7 +56,7 @@ class ItemColumns:
     @cached_property
     def keys(self) -> tuple[str, ...]:
         """A key of each item: its number and its content, as docs may be equal or be moved."""
-        return tuple(map("{}:{}".format, self.doc_ids, self.docs))
+        return tuple([f"{at}:{doc}" for at, doc in zip(self.doc_ids, self.docs, strict=True)])
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -66,9 +68,9 @@ class ItemColumns:
             "doc": "".join(self.docs),
             "shots": shots[0] if len(shots) == 1 else self.shots,
             "metrics": {
-                name: [_short(value) for value in values] for name, values in self.metrics.items()
+                name: [shortest(value) for value in values] for name, values in self.metrics.items()
             },
-            "read": None if self.read is None else [_short(share) for share in self.read],
+            "read": None if self.read is None else [shortest(share) for share in self.read],
             "cluster": self.clusters,
             "missing": self.missing,
             **({"parts": {n: _coded(c) for n, c in self.parts.items()}} if self.parts else {}),
@@ -85,11 +87,8 @@ class ItemColumns:
             doc_ids=doc_ids,
             docs=_split(digits),
             shots=[shots] * len(doc_ids) if isinstance(shots, str) else list(shots),
-            metrics={
-                name: [_finite(value) for value in column]
-                for name, column in values["metrics"].items()
-            },
-            read=None if read is None else [float(share) for share in read],
+            metrics={name: _metric_column(column) for name, column in values["metrics"].items()},
+            read=None if read is None else array("d", read),
             clusters=values.get("cluster"),
             parts={name: _decoded(c) for name, c in (values.get("parts") or {}).items()},
             missing=int(values.get("missing", 0)),
@@ -134,14 +133,16 @@ class RunItems:
 
     def columns(self) -> list[ItemColumns]:
         """The columns of every result so far, by name; those of the same docs share their keys."""
-        columns: list[ItemColumns] = []
-        for key in sorted(self._tables):
-            columns.append(self._tables[key].columns(columns[-1] if columns else None))
-        return columns
+        return list(self._by_name())
 
     def to_dict(self) -> dict[str, Any]:
         """What the items file holds."""
-        return {"items": [self._tables[key].columns().to_dict() for key in sorted(self._tables)]}
+        return {"items": [columns.to_dict() for columns in self._by_name()]}
+
+    def _by_name(self) -> Iterator[ItemColumns]:
+        docs = _OrderedDocs()
+        for key in sorted(self._tables):
+            yield self._tables[key].columns(docs)
 
 
 def columns_of_samples(name: str, samples: Iterable[Mapping[str, Any]]) -> list[ItemColumns]:
@@ -193,41 +194,63 @@ class _GrowingColumns:
         for name, part in (sample.get("parts") or {}).items():
             self._parts.setdefault(name, [""] * row).append(str(part))
 
-    def _digits(self, order: Sequence[int]) -> str:
-        """The digits of all docs' hashes, one after the other."""
-        in_order = isinstance(order, range)
-        docs = self._docs[:] if in_order else array("Q", (self._docs[at] for at in order))
-        if sys.byteorder == "little":
-            docs.byteswap()
-        return docs.tobytes().hex()
-
-    def _ordered(self) -> Sequence[int]:
-        """The rows in the order of their docs; every metric has a value for each."""
-        whole = len(self._doc_ids)
+    def _fill(self) -> None:
+        """Give every metric a value for each row."""
+        num_rows = len(self._doc_ids)
         for column in self._metrics.values():
-            column.extend([math.nan] * (whole - len(column)))
-        return order_of(self._doc_ids) if self._doc_ids else ()
+            column.extend([math.nan] * (num_rows - len(column)))
 
-    def columns(self, other: ItemColumns | None = None) -> ItemColumns:
-        """The columns; those about docs are taken from ``other`` where it is about the same ones."""
-        order = self._ordered()
-        doc_ids, digits = _taken(self._doc_ids, order), self._digits(order)
-        is_same = other is not None and other.doc_ids == doc_ids and "".join(other.docs) == digits
+    def columns(self, docs: _OrderedDocs) -> ItemColumns:
+        """The columns; those about docs come from ``docs``, which may have them already."""
+        self._fill()
+        docs.sort(self._doc_ids, self._docs)
+        order = docs.order
         columns = ItemColumns(
             name=self._name,
             filter=self._filter,
-            doc_ids=doc_ids,
-            docs=other.docs if other is not None and is_same else _split(digits),
+            doc_ids=docs.doc_ids,
+            docs=docs.digits,
             shots=_taken(self._shots, order),
-            metrics={name: _ordered(column, order) for name, column in self._metrics.items()},
-            read=None if self._read is None else _taken(self._read, order),
+            metrics={
+                name: _metric_column(_in_order(column, order))
+                for name, column in self._metrics.items()
+            },
+            read=None if self._read is None else _in_order(self._read, order),
             clusters=None if self._clusters is None else _taken(self._clusters, order),
             parts={name: _taken(column, order) for name, column in self._parts.items()},
             missing=self._missing,
         )
-        if other is not None and is_same:
-            columns.keys = other.keys
+        docs.share_keys(columns)
         return columns
+
+
+class _OrderedDocs:
+    """The docs of one table after another, sorted; tables about the same docs share the columns."""
+
+    def __init__(self) -> None:
+        self.order: Sequence[int] = ()
+        self.doc_ids: list[int] = []
+        self.digits: list[str] = []
+        self._unsorted = self._sorted = (array("q"), array("Q"))
+        self._first: ItemColumns | None = None
+
+    def sort(self, doc_ids: array[int], hashes: array[int]) -> None:
+        """Take the docs of the next table, in the order in which they came."""
+        if (doc_ids, hashes) == self._unsorted:
+            return
+        self.order = order_of(doc_ids)
+        self._unsorted = doc_ids, hashes
+        in_order = _in_order(doc_ids, self.order), _in_order(hashes, self.order)
+        if in_order != self._sorted:
+            self._sorted, self._first = in_order, None
+            self.doc_ids, self.digits = list(in_order[0]), _split(_digits(in_order[1]))
+
+    def share_keys(self, columns: ItemColumns) -> None:
+        """Give the columns the keys of the first ones about the same docs."""
+        if self._first is None:
+            self._first = columns
+        else:
+            columns.keys = self._first.keys
 
 
 class _ShotKeys:
@@ -264,21 +287,38 @@ def _split(digits: str) -> list[str]:
     return [digits[at : at + KEY_DIGITS] for at in range(0, len(digits), KEY_DIGITS)]
 
 
+def _digits(hashes: array[int]) -> str:
+    """The digits of all docs' hashes, one after the other."""
+    hashes = hashes[:]
+    if sys.byteorder == "little":
+        hashes.byteswap()
+    return hashes.tobytes().hex()
+
+
 def _taken(column: Sequence[T], order: Sequence[int]) -> list[T]:
     return list(column) if isinstance(order, range) else [column[at] for at in order]
 
 
-def _ordered(column: Sequence[float], order: Sequence[int]) -> list[float | None]:
-    values: list[float | None] = [*_taken(column, order)]
-    if math.isfinite(sum(column)):  # then each of them is
-        return values
+def _in_order(column: array[N], order: Sequence[int]) -> array[N]:
+    """A copy of a column of numbers in the order of docs."""
+    if isinstance(order, range):
+        return column[:]
+    return array(column.typecode, (column[at] for at in order))
+
+
+def _metric_column(values: Sequence[float | None]) -> Sequence[float | None]:
+    """The values with None for each that is not finite; an array, which is small, if all are."""
+    if isinstance(values, array) or None not in values:
+        column = array("d", values)
+        if math.isfinite(sum(column)):
+            return column
     return [_finite(value) for value in values]
 
 
 def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    return float(value) if value is not None and math.isfinite(value) else None
 
 
-def _short(value: float | None) -> float | int | None:
+def shortest(value: float | None) -> float | int | None:
     """A value as JSON writes it in the fewest digits."""
     return int(value) if value is not None and value.is_integer() else value

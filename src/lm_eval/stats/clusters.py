@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from typing import TypeVar
 
 from lm_eval.stats.estimates import CONFIDENCE, Estimate, bare, mean_estimate, share_estimate
-from lm_eval.stats.numeric import ArrayLike, Floats, Ints, np, special
+from lm_eval.stats.numeric import ArrayLike, Bools, Floats, Ints, np, special
+
+C = TypeVar("C", bound=Hashable)
 
 FEW_CLUSTERS = 30
 """Below this number, clustered standard errors are known to be too small."""
@@ -41,6 +44,18 @@ def clustered_estimate(values: Sequence[float], clusters: Sequence[Hashable] | N
     bounds = (0.0, 1.0) if scores.min() >= 0.0 and scores.max() <= 1.0 else None
     (sums,) = cluster_sums(scores[None], codes)
     return mean_of_sums(sums, np.bincount(codes), bounds)
+
+
+def array_estimate(scores: Floats, clusters: Sequence[Hashable] | None) -> Estimate:
+    """As ``clustered_estimate``; scores without clusters are only counted if all are 0 or 1."""
+    if clusters is None and len(scores) and is_binary(scores):
+        return share_estimate(int(scores.sum()), len(scores))
+    return clustered_estimate(scores.tolist(), clusters)
+
+
+def kept_clusters(clusters: Sequence[C] | None, mask: Bools) -> list[C] | None:
+    """The clusters of the items that a mask keeps."""
+    return None if clusters is None else [clusters[k] for k in np.flatnonzero(mask).tolist()]
 
 
 def mean_of_sums(sums: Floats, sizes: Ints, bounds: tuple[float, float] | None) -> Estimate:
@@ -114,10 +129,11 @@ def score_matrix(scores: ArrayLike, *, dims: tuple[str, ...] = ("format", "item"
     if table.ndim != len(dims) or not table.size:
         shape = " × ".join(f"{name}s" for name in dims)
         raise ValueError(f"These statistics need scores as {shape}; got the shape {table.shape}.")
-    bad = np.argwhere(~np.isfinite(table))
-    if len(bad):
-        where = ", ".join(f"{name} {index}" for name, index in zip(dims, bad[0], strict=True))
-        raise ValueError(f"Scores must be finite numbers, but {where} is {table[tuple(bad[0])]}.")
+    is_finite = np.isfinite(table)
+    if not is_finite.all():
+        bad = np.argwhere(~is_finite)[0]
+        where = ", ".join(f"{name} {index}" for name, index in zip(dims, bad, strict=True))
+        raise ValueError(f"Scores must be finite numbers, but {where} is {table[tuple(bad)]}.")
     return table
 
 

@@ -39,6 +39,10 @@ def benjamini_yekutieli(p_values: Sequence[float]) -> list[float]:
     return _step_up(p_values, harmonic)
 
 
+ADJUSTMENTS = {"holm": holm, "bh": benjamini_hochberg, "by": benjamini_yekutieli}
+"""Name → method of adjusting p-values."""
+
+
 @dataclass(frozen=True, slots=True)
 class CochranQ(AsDict):
     """Do all formats score alike? ``test`` is ``Cochran Q``, else ``Friedman`` (not 0 or 1)."""

@@ -12,6 +12,7 @@ import statistics
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import combinations
 
 from lm_eval.stats.clusters import (
@@ -19,6 +20,7 @@ from lm_eval.stats.clusters import (
     cluster_sums,
     cr1_stderr,
     is_plain,
+    kept_clusters,
     mean_of_sums,
 )
 from lm_eval.stats.estimates import CONFIDENCE, DEFAULT_SEED, Estimate, t_method
@@ -84,7 +86,7 @@ def _negated(difference: Estimate) -> Estimate:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class _ScoreTable:
     """Checked scores (formats × items) and what all pairs share."""
 
@@ -98,10 +100,21 @@ class _ScoreTable:
     """Whether each row's scores are all 0 or 1."""
     is_share: Bools
     """Whether each row's scores all lie between 0 and 1."""
-    stderrs: Sequence[float | None]
-    """Of each row's mean."""
-    correlations: Floats
-    """Of each two rows; NaN where one of them is constant."""
+
+    @cached_property
+    def stderrs(self) -> Sequence[float | None]:
+        """Of each row's mean."""
+        return [cr1_stderr(row, self.sizes) for row in self.sums]
+
+    @cached_property
+    def correlations(self) -> Floats:
+        """Of each two rows; NaN where one of them is constant."""
+        centred = self.scores - self.scores.mean(axis=1, keepdims=True)
+        products = centred @ centred.T
+        is_varied = np.ptp(self.scores, axis=1) > NO_SIGN
+        spread = np.where(is_varied, np.sqrt(np.diag(products)), np.nan)
+        correlations: Floats = np.clip(products / spread[:, None] / spread, -1.0, 1.0)
+        return correlations
 
 
 def paired(
@@ -183,10 +196,7 @@ def _tested_where(
 ) -> Iterator[Paired]:
     """As ``paired_where``, for pairs of which not both rows are right or wrong without clusters."""
     tables = [
-        _checked(
-            rows[[i, j]][:, mask],
-            None if clusters is None else [clusters[k] for k in np.flatnonzero(mask).tolist()],
-        )
+        _checked(rows[[i, j]][:, mask], kept_clusters(clusters, mask))
         for (i, j), mask in zip(pairs, kept, strict=True)
     ]
     flipped = [index for index, table in enumerate(tables) if not _is_mcnemar(table, 0, 1)]
@@ -213,27 +223,16 @@ def _checked(scores: ArrayLike, clusters: Sequence[Hashable] | None) -> _ScoreTa
     codes: Ints = np.arange(table.shape[1])
     if clusters is not None:
         codes = cluster_codes(clusters, table.shape[1])
-    is_clustered = not is_plain(codes)
+    is_clustered = clusters is not None and not is_plain(codes)
     sums = cluster_sums(table, codes) if is_clustered else table
-    sizes = np.bincount(codes)
     return _ScoreTable(
         scores=table,
         sums=sums,
-        sizes=sizes,
+        sizes=np.bincount(codes),
         is_clustered=is_clustered,
         is_binary=np.all((table == 0) | (table == 1), axis=1),
         is_share=np.all((table >= 0) & (table <= 1), axis=1),
-        stderrs=[cr1_stderr(row, sizes) for row in sums],
-        correlations=_correlations(table),
     )
-
-
-def _correlations(table: Floats) -> Floats:
-    centred = table - table.mean(axis=1, keepdims=True)
-    products = centred @ centred.T
-    spread = np.where(np.ptp(table, axis=1) > NO_SIGN, np.sqrt(np.diag(products)), np.nan)
-    correlations: Floats = np.clip(products / spread[:, None] / spread, -1.0, 1.0)
-    return correlations
 
 
 def _is_mcnemar(table: _ScoreTable, i: int, j: int) -> bool:
@@ -368,6 +367,8 @@ def _upper_end(wins: int, losses: int, n: int, z: float) -> float:
         return 1.0
     for _ in range(_STEPS):
         middle = (low + high) / 2
+        if middle in (low, high):  # neighbours: there is no number between them
+            break
         if _score(wins, losses, n, middle) > -z:
             low = middle
         else:

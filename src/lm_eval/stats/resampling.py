@@ -18,6 +18,10 @@ CELLS_AT_ONCE = 2_000_000
 """The number of weights held at a time: 16 MB."""
 MANY_ROWS = 2000
 """From this number of rows on, drawing weights is faster than drawing items and counting them."""
+UNTHREADED = 2**18
+"""OpenBLAS uses one thread for a matrix product of up to this many multiplications."""
+SPLIT_CELLS = 200_000
+"""Cells of splits in halves held at a time, few enough to stay in the cache."""
 FEW_KINDS = 0.1
 """Up to this share of distinct rows, the count of each is drawn instead of single rows."""
 _LEVELS = 65536
@@ -202,15 +206,25 @@ def half_means(units: Floats, sizes: Floats, splits: int, rng: Generator) -> tup
     """
     distinct, counts = kinds(np.column_stack([units, sizes]))
     sums = np.repeat(distinct, counts, axis=0)
-    row = (np.arange(len(units)) < len(units) // 2).astype(float)
-    step = max(1, CELLS_AT_ONCE // len(units))
-    parts = [
-        rng.permuted(np.tile(row, (min(step, splits - start), 1)), axis=1) @ sums
-        for start in range(0, splits, step)
-    ]
-    first = np.concatenate(parts)
+    halves = (np.arange(len(units)) < len(units) // 2).astype(float)
+    first = np.empty((splits, sums.shape[1]))
+    step = max(1, SPLIT_CELLS // len(units))
+    for start in range(0, splits, step):
+        part = first[start : start + step]
+        chosen = np.tile(halves, (len(part), 1))
+        rng.permuted(chosen, axis=1, out=chosen)
+        part[:] = _product(chosen, sums)
     second = sums.sum(axis=0) - first
     return first[:, :-1] / first[:, -1:], second[:, :-1] / second[:, -1:]
+
+
+def _product(left: Floats, right: Floats) -> Floats:
+    """``left @ right`` in parts too small for BLAS to start threads: these cost more than they save."""
+    product = np.zeros((len(left), right.shape[1]))
+    step = max(1, UNTHREADED // product.size)
+    for start in range(0, len(right), step):
+        product += left[:, start : start + step] @ right[start : start + step]
+    return product
 
 
 def tops(means: Floats, tie: float) -> Floats:

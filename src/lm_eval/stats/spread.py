@@ -141,7 +141,9 @@ def resampled_means(units: Floats, sizes: Floats, resamples: int, rng: Generator
 def _format_order(units: Floats) -> Ints:
     """An order of the formats that does not depend on their input order, unless two are very alike."""
     weights = units.sum(axis=1)
-    keys = [weights**2 @ units, weights @ units, units.sum(axis=0)]
+    # Unlike a matrix product, einsum starts no threads, which would cost more than they save.
+    of_powers = [np.einsum("i,ij->j", weights**power, units) for power in (2, 1)]
+    keys = [*of_powers, units.sum(axis=0)]
     order: Ints = np.lexsort([np.round(key, 6) for key in keys])
     return order
 
@@ -245,8 +247,9 @@ def noise_floor(
     if units.shape[1] == 2 and (step := _common_step(varying)):
         return exact_binomial(len(varying), step, observed)
     if permutations * varying.size > most_cells:
-        if _is_nearly_normal(varying):
-            return normal_limit(varying, observed)
+        limit = normal_limit(varying, observed)
+        if limit is not None:
+            return limit
         if not is_binary(varying):
             permutations = max(FEWEST_PERMUTATIONS, most_cells // varying.size)
     return permuted(varying, observed, permutations, rng)
@@ -284,15 +287,19 @@ def permuted(units: Floats, observed: float, permutations: int, rng: Generator) 
     )
 
 
-def normal_limit(units: Floats, observed: float) -> NoiseFloor:
+def normal_limit(units: Floats, observed: float) -> NoiseFloor | None:
     """The noise floor if the totals were normal, with the covariance that permuting gives them.
 
     Within a unit every two formats have the same covariance. Then the range of the totals is that of
     independent normal variables, whose variance is the sum over units of Σ(score − mean)²/(F − 1).
+    None if single units carry so much of it that the totals are far from normal.
     """
     num_formats = units.shape[1]
-    deviations = units - units.mean(axis=1, keepdims=True)
-    scale = math.sqrt(float((deviations**2).sum()) / (num_formats - 1))
+    squares = (units - units.mean(axis=1, keepdims=True)) ** 2
+    variance = float(squares.sum()) / (num_formats - 1)
+    if variance < ENOUGH_VARIANCE * float(squares.max()):
+        return None
+    scale = math.sqrt(variance)
     # Totals of whole numbers are discrete: half a step is the continuity correction.
     gap = max(0.0, observed - _whole_step(units) / 2)
     mean, point = normal_range(num_formats)
@@ -325,11 +332,18 @@ def range_tail(gap: float, size: int) -> float:
 
 def _normal_below(x: Floats) -> Floats:
     """The chance that a standard normal variable lies below each ``x``."""
-    return np.array([math.erfc(value) for value in (x * -math.sqrt(0.5)).tolist()]) / 2
+    return np.array([*map(math.erfc, (x * -math.sqrt(0.5)).tolist())]) / 2
 
 
 def _canonical(units: Floats) -> Floats:
     """The units whose scores differ, in an order that neither items nor formats can change."""
+    if is_binary(units):
+        num_formats = units.shape[1]
+        counts = np.bincount(units.sum(axis=1).astype(np.int64), minlength=num_formats)
+        with_ones = np.tri(num_formats)[
+            :-1, ::-1
+        ]  # one 1 in the last column, two in the last two, …
+        return np.repeat(with_ones, counts[1:num_formats], axis=0)
     ordered = np.sort(units, axis=1)
     ordered = ordered[ordered[:, -1] > ordered[:, 0]]
     canonical: Floats = ordered[np.lexsort(ordered.T)]
@@ -344,16 +358,11 @@ def _common_step(units: Floats) -> float:
 
 def _whole_step(units: Floats) -> float:
     """The step between possible totals if all scores are whole numbers; else 0."""
+    if is_binary(units):
+        return 1.0
     if not bool((units == units.round()).all()) or float(np.abs(units).max()) > 2**50:
         return 0.0
     return float(np.gcd.reduce((units - units[:, :1]).astype(np.int64), axis=None))
-
-
-def _is_nearly_normal(units: Floats) -> bool:
-    """Whether no unit carries much of the variance, so that the totals are close to normal."""
-    deviations = (units - units.mean(axis=1, keepdims=True)) ** 2
-    variance = float(deviations.sum()) / (units.shape[1] - 1)
-    return bool(variance >= ENOUGH_VARIANCE * float(deviations.max()))
 
 
 def _shuffled_totals(units: Floats, permutations: int, rng: Generator) -> Iterator[Floats]:

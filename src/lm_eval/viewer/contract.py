@@ -25,7 +25,7 @@ from typing import Any
 import lm_eval
 from lm_eval.errors import ComparisonError, LmEvalError
 from lm_eval.lab.stored.select import model_names
-from lm_eval.reports.items import ItemColumns
+from lm_eval.reports.items import ItemColumns, shortest
 from lm_eval.screen.remarks import REASONS
 from lm_eval.text.encode import to_json
 from lm_eval.viewer.catalogue import AnyRun, Catalogue, UnfinishedRun, ViewedRun, result_key
@@ -237,7 +237,7 @@ def item_columns(columns: ItemColumns, metric: str, *, is_higher: bool) -> dict[
         "docs": _numbering(columns.doc_ids),
         "hashes": "".join(digits[:HASH_DIGITS] for digits in columns.docs),
         "states": "".join(states),
-        "scores": None if is_plain else values,
+        "scores": None if is_plain else [shortest(value) for value in values],
         "share": is_share,
         "clusters": _coded(columns.clusters),
         "parts": {name: _coded(values) for name, values in columns.parts.items()},

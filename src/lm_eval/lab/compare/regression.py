@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lm_eval.errors import ComparisonError, listing
-from lm_eval.lab.compare.statistics import METHODS
 from lm_eval.lab.stored.measurement import Measurement, align
 from lm_eval.lab.stored.run import StoredRun
 from lm_eval.lab.stored.select import Choice, chosen, groups_in
-from lm_eval.stats.clusters import clustered_estimate
+from lm_eval.stats.clusters import array_estimate
 from lm_eval.stats.estimates import DEFAULT_SEED, Estimate
+from lm_eval.stats.multiplicity import ADJUSTMENTS
 from lm_eval.stats.paired import Paired, paired_many
 from lm_eval.stats.power import factor
 from lm_eval.text.columns import Cells, Column, FittingTable, markdown
@@ -94,7 +94,7 @@ def regressions(
     new, new_notes = _measured(after, choice)
     matched, notes = _matched(old, new)
     tested = [_tested(one, other, intersect=intersect, seed=seed) for one, other in matched]
-    adjusted = METHODS[method]([each.result.p for each in tested])
+    adjusted = ADJUSTMENTS[method]([each.result.p for each in tested])
     has_shots = len({(one.task, one.format) for one, _ in matched}) < len(matched)
     changes = [
         _change(one, other, tested[at], adjusted[at], level, has_shots=has_shots)
@@ -195,9 +195,7 @@ def _tested(one: Measurement, other: Measurement, *, intersect: bool, seed: int)
     rows = [replace(one, condition=_BEFORE), replace(other, condition=_AFTER)]
     aligned = align(rows, intersect=intersect)
     ((_, _, result),) = paired_many(aligned.scores, aligned.clusters, chosen=[(1, 0)], seed=seed)
-    before, after = (
-        clustered_estimate(scores.tolist(), aligned.clusters) for scores in aligned.scores
-    )
+    before, after = (array_estimate(scores, aligned.clusters) for scores in aligned.scores)
     return _Tested(result, (before, after), sum(aligned.left_out.values()))
 
 

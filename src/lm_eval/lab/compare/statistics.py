@@ -29,10 +29,10 @@ from lm_eval.lab.stored.measurement import (
     two_causes,
     with_conditions,
 )
-from lm_eval.stats.clusters import clustered_estimate
+from lm_eval.stats.clusters import array_estimate, kept_clusters
 from lm_eval.stats.components import components
 from lm_eval.stats.estimates import DEFAULT_SEED, Estimate
-from lm_eval.stats.multiplicity import benjamini_hochberg, benjamini_yekutieli, cochran_q, holm
+from lm_eval.stats.multiplicity import ADJUSTMENTS, cochran_q
 from lm_eval.stats.numeric import Bools, Floats
 from lm_eval.stats.paired import Paired, paired_many, paired_where
 from lm_eval.stats.ranks import rank_stability
@@ -58,7 +58,7 @@ class Options:
     """Whether to list the items on which two rows differ."""
     details: bool = True
     """Whether to add what the result screen leaves out: intervals of the spread of formats, by
-    resampling, one test of all rows, and variance components."""
+    resampling, one test of all rows, variance components, and how often answers flip."""
 
 
 def compare(
@@ -140,7 +140,7 @@ def _comparison(rows: Sequence[Measurement], compares: str, options: Options) ->
         is_share=aligned.is_share,
         higher_is_better=rows[0].higher_is_better,
         steady=_steady(aligned),
-        flip_counts=_flip_counts(aligned),
+        flip_counts=_flip_counts(aligned) if options.details else (),
         # Cochran's test takes items as independent; with clusters, the spread's own test is the one.
         omnibus=cochran_q(scores)
         if options.details and len(rows) > 2 and not aligned.clusters
@@ -179,7 +179,7 @@ def _row(aligned: Aligned, place: int, label: str) -> ComparisonRow:
         model=one.model,
         format=one.format,
         metric=one.metric,
-        score=clustered_estimate(scores.tolist(), aligned.clusters),
+        score=array_estimate(scores, aligned.clusters),
         num_read=num_read if has_readings else None,
         score_read=_mean_read(aligned, place) if has_readings and num_read else None,
         bounds=(right / n, (right + n - num_read) / n) if has_readings and shares else None,
@@ -196,14 +196,14 @@ def _whole(count: float) -> float:
 
 def _mean_read(aligned: Aligned, place: int) -> Estimate:
     is_read = aligned.is_read[place]
-    scores = aligned.if_read[place][is_read].tolist()
-    return clustered_estimate(scores, kept(aligned.clusters, is_read))
+    return array_estimate(aligned.if_read[place][is_read], kept_clusters(aligned.clusters, is_read))
 
 
 def _flip_counts(aligned: Aligned) -> tuple[tuple[int, ...], ...]:
     sign = 1 if aligned.measurements[0].higher_is_better else -1
     scores = sign * aligned.scores
-    return tuple(tuple(int(count) for count in (row > scores + TIE).sum(axis=1)) for row in scores)
+    below = scores + TIE
+    return tuple(tuple((row > below).sum(axis=1).tolist()) for row in scores)
 
 
 def _steady(aligned: Aligned) -> tuple[int, int] | None:
@@ -297,8 +297,6 @@ def _another_format(one: Measurement) -> str:
     return f"Add a format: `{command}`; or give a run of another model as well."
 
 
-METHODS = {"holm": holm, "bh": benjamini_hochberg, "by": benjamini_yekutieli}
-"""How p-values are adjusted for being several."""
 TIE = 1e-12
 """Scores closer than this are equal."""
 
@@ -314,7 +312,7 @@ def pairs(
 ) -> tuple[Pair, ...]:
     """Every two rows, or each with the default; the better of two comes first.
 
-    ``adjust`` names one of ``METHODS``.
+    ``adjust`` names one of ``ADJUSTMENTS``.
     """
     sign = 1 if aligned.measurements[0].higher_is_better else -1
     order = np.argsort(-sign * aligned.scores.mean(axis=1), kind="stable").tolist()
@@ -332,7 +330,7 @@ def pairs(
     some_unread = _unread_pairs(aligned, chosen)
     both_read = _both_read(aligned, chosen, some_unread, seed)
     remaining = _remaining(aligned, chosen, some_unread, seed)
-    method = METHODS[adjust]
+    method = ADJUSTMENTS[adjust]
     adjusted = method([result.p for result in results])
     p_remaining = method(
         [
@@ -392,10 +390,12 @@ def _remaining(
     aligned: Aligned, places: Sequence[tuple[int, int]], which: set[int], seed: int
 ) -> list[Paired | None]:
     """Each pair on the items read under the second, unread answers of the first as they are scored."""
+    masks = {k: aligned.is_read[places[k][1]] for k in which}
+    if aligned.if_read is aligned.scores:
+        return _tested_where(aligned, aligned.scores, places, masks, seed)
     rows = len(aligned.scores)
     both_ways = np.concatenate([aligned.scores, aligned.if_read])
     as_read = [(i, rows + j) for i, j in places]
-    masks = {k: aligned.is_read[places[k][1]] for k in which}
     return _tested_where(aligned, both_ways, as_read, masks, seed)
 
 
@@ -443,8 +443,3 @@ def _flips(aligned: Aligned, i: int, j: int) -> Flips:
         gap = -gap
     first, second = np.flatnonzero(gap > TIE), np.flatnonzero(gap < -TIE)
     return Flips(*(tuple(doc_of(aligned.items[at]) for at in places) for places in (first, second)))
-
-
-def kept(clusters: Sequence[str] | None, mask: Bools) -> list[str] | None:
-    """The clusters of the items that a mask keeps."""
-    return None if clusters is None else [clusters[k] for k in np.flatnonzero(mask).tolist()]

@@ -99,6 +99,8 @@ class Aligned:
     @cached_property
     def if_read(self) -> Floats:
         """Measurements × items: the scores of the replies that could be read; as they are where none."""
+        if (self.shares_read == self.is_read).all():  # one reply to each item
+            return self.scores
         shares: Floats = np.where(self.is_read, self.shares_read, 1.0)
         return self.scores / shares
 
@@ -234,14 +236,12 @@ def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Al
     """
     _check_same(measurements)
     first = measurements[0]
-    others = {id(one.items): one.items for one in measurements if one.items is not first.items}
-    common = set(first.items).intersection(*others.values())
-    left_out = {_title(one): len(one.items) - len(common) for one in measurements}
-    if any(len(one.items) > len(common) for one in measurements) and not intersect:
-        raise ComparisonError(_different_items(measurements, len(common)))
-    kept = tuple(item for item in first.items if item in common)
+    kept = first.items
+    if any(one.items is not kept and one.items != kept for one in measurements):
+        kept = _common_items(measurements, intersect=intersect)
     if not kept:
         raise ComparisonError(_different_items(measurements, 0))
+    left_out = {_title(one): len(one.items) - len(kept) for one in measurements}
     rows = [taken(one, kept) for one in measurements]
     _check_shots(rows)
     clusters = next((row.clusters for row in rows if row.clusters is not None), None)
@@ -256,6 +256,15 @@ def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Al
     )
 
 
+def _common_items(measurements: Sequence[Measurement], *, intersect: bool) -> tuple[str, ...]:
+    """The items of all measurements, in the order of the first."""
+    first, *others = (one.items for one in measurements)
+    common = set(first).intersection(*others)
+    if not intersect and any(len(one.items) > len(common) for one in measurements):
+        raise ComparisonError(_different_items(measurements, len(common)))
+    return tuple(item for item in first if item in common)
+
+
 def doc_of(item: str) -> str:
     """The doc id in an item's key, without the hash of the doc."""
     return item.rpartition(":")[0] or item
@@ -263,7 +272,7 @@ def doc_of(item: str) -> str:
 
 def taken(one: Measurement, kept: Sequence[str]) -> Measurement:
     """The measurement with these items alone, in this order."""
-    if one.items == tuple(kept):
+    if one.items is kept or one.items == tuple(kept):
         return one
     at = {item: place for place, item in enumerate(one.items)}
     places = [at[item] for item in kept]
@@ -430,12 +439,12 @@ def _scores(columns: ItemColumns, metric: str, run: str) -> Floats:
             f"{where}: metric {metric!r} has no number for each item, so it cannot be compared item by "
             f"item. Metrics that have: {listing(sorted(columns.metrics)) or 'none'}."
         )
-    if None in values:
-        pairs = zip(columns.doc_ids, values, strict=True)
-        undefined = [doc for doc, value in pairs if value is None]
+    scores = np.array(values, dtype=float)
+    undefined = [columns.doc_ids[at] for at in np.flatnonzero(np.isnan(scores))]  # None becomes NaN
+    if undefined:
         raise ComparisonError(
             f"{where}: metric {metric!r} is not a number (NaN or None) on {len(undefined)} of "
             f"{len(values)} items, the first is doc {undefined[0]}. Let the metric give a number for "
             "every doc, or choose another with --metric."
         )
-    return np.array(values, dtype=float)
+    return scores

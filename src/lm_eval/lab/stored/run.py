@@ -7,7 +7,6 @@ harness are read too. What other packages write is found through the entry point
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -201,20 +200,12 @@ class StoredResult:
         return facts.get(self.name) if isinstance(facts, Mapping) else None
 
 
-def _number(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
-
-
 def _checked(columns: ItemColumns) -> ItemColumns:
-    """The columns, if all are equally long, metrics are numbers and what was read are shares."""
+    """The columns, if all are equally long and what was read are shares."""
     others: list[Sequence[Any]] = [columns.docs, columns.shots, *columns.metrics.values()]
     others += [column for column in (columns.read, columns.clusters) if column is not None]
     if not isinstance(columns.name, str) or any(len(other) != len(columns) for other in others):
         raise ValueError(columns.name)
-    for name, values in columns.metrics.items():
-        if not all(value is None or isinstance(value, int | float) for value in values):
-            raise TypeError(columns.name)
-        columns.metrics[name] = [_number(value) for value in values]
     if columns.read is not None and not all(0 <= share <= 1 for share in columns.read):
         raise ValueError(columns.name)
     return columns

@@ -42,8 +42,9 @@ def test_columns_do_not_depend_on_the_order_of_samples(
     for columns in shuffled:
         assert columns.doc_ids == list(range(len(values)))
         acc = [None if value is None else float(value) for value, _ in values]
-        assert columns.metrics["acc"] == acc
-        assert columns.read == ([bool(value) for value, _ in values] if reads else None)
+        assert list(columns.metrics["acc"]) == acc
+        read = None if columns.read is None else list(columns.read)
+        assert read == ([bool(value) for value, _ in values] if reads else None)
 
 
 def test_what_is_in_the_columns() -> None:
@@ -68,3 +69,19 @@ def test_other_examples_have_another_key() -> None:
     )[0]
     assert columns.shots[0] != columns.shots[1]
     assert columns.to_dict()["shots"] == columns.shots
+
+
+def test_results_about_the_same_docs_share_what_is_known_of_these() -> None:
+    items = RunItems()
+    for name, order in (
+        ("t@a", (0, 1, 2)),
+        ("t@b", (0, 1, 2)),
+        ("t@c", (2, 0, 1)),
+        ("t@d", (0, 1)),
+    ):
+        for doc_id in order:
+            items.add(name, sample(doc_id, acc=float(doc_id)))
+    first, *same, fewer = items.columns()
+    assert all(columns.keys is first.keys and columns.docs is first.docs for columns in same)
+    assert all(columns.metrics == first.metrics for columns in same)
+    assert (fewer.keys, list(fewer.metrics["acc"])) == (first.keys[:2], [0.0, 1.0])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.stats.clusters import clustered_estimate
+from lm_eval.stats.clusters import array_estimate, clustered_estimate
 from lm_eval.stats.estimates import mean_estimate, share_estimate
 
 with warnings.catch_warnings():
@@ -55,6 +55,16 @@ def test_enough_clusters_bring_no_warning() -> None:
     assert found.method == "none"  # each cluster has one of three right: they do not differ
     values[0] = 0.0
     assert clustered_estimate(values, [i // 3 for i in range(90)]).method == "t over 30 clusters"
+
+
+@pytest.mark.parametrize("clusters", [None, [0, 0, 1, 1, 2, 2]])
+@given(st.lists(st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1)), min_size=6, max_size=6))
+def test_arrays_are_estimated_as_lists_are(clusters: list[int] | None, values: list[float]) -> None:
+    expected = clustered_estimate(values, clusters)
+    assert array_estimate(np.array(values), clusters) == expected
+    right_or_wrong = [round(value) for value in values]
+    expected = clustered_estimate(right_or_wrong, clusters)
+    assert array_estimate(np.array(right_or_wrong, dtype=float), clusters) == expected
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=20))

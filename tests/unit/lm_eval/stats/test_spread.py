@@ -208,6 +208,13 @@ def test_too_few_items_for_the_limit_get_fewer_permutations():
     assert (fewest.method, fewest.permutations) == ("permutations", 999)
 
 
+@given(binary_tables(max_formats=6))
+def test_right_or_wrong_units_are_ordered_as_others_are(table):
+    units = np.array(table, dtype=float).T
+    doubled = spread_null._canonical(2 * units)
+    assert spread_null._canonical(units).tolist() == (doubled / 2).tolist()
+
+
 # ---- how often the test rejects
 
 

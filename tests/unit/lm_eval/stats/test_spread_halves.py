@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from lm_eval.stats import resampling
 from lm_eval.stats.spread import spread
 
 
@@ -50,3 +51,18 @@ def test_clusters_stay_whole():
 
 def test_one_item_cannot_be_halved():
     assert spread([[1], [0], [0]], resamples=2).split_half is None
+
+
+def test_blocks_of_splits_draw_as_all_at_once(monkeypatch):
+    """What is drawn, and so every printed number, does not depend on how much is held at a time."""
+    units = (np.random.default_rng(5).random((3000, 3)) < [0.5, 0.4, 0.45]).astype(float)
+    for cells, multiplications in ((200_000, 2**18), (1, 1_000), (10**9, 10**9)):
+        monkeypatch.setattr(resampling, "SPLIT_CELLS", cells)
+        monkeypatch.setattr(resampling, "UNTHREADED", multiplications)
+        rng = np.random.default_rng(11)
+        first, second = resampling.half_means(units, np.ones(3000), 7, rng)
+        assert (first * 1500).round().tolist() == [
+            *([739, 617, 689], [781, 607, 676], [765, 617, 672], [739, 606, 680]),
+            *([753, 605, 681], [753, 593, 671], [790, 628, 672]),
+        ]
+        assert (first + second) * 1500 == pytest.approx(np.tile(units.sum(axis=0), (7, 1)))
