@@ -166,6 +166,11 @@ class FunctionRef:
         return f"`{self.as_text()}` ({self.source}) failed{where}: {_text(error)}{hint}"
 
 
+def resolved(value: Any) -> Any:
+    """The function behind a reference; any other value as it is."""
+    return value.resolve() if isinstance(value, FunctionRef) else value
+
+
 def load_helper(file: Path, *, wanted_by: str = "") -> ModuleType:
     """The module made from a helper file; made again only when the file has changed.
 

@@ -32,7 +32,7 @@ def nanmean(arr: Sequence[float]) -> float:
 
 
 def median(arr: Sequence[float]) -> float:
-    """The middle value; of two middle ones the upper."""
+    """The middle value; the upper one of two."""
     return sorted(arr)[len(arr) // 2]
 
 
@@ -183,7 +183,7 @@ def sacrebleu_metric(kind: str) -> Any:
 
 
 def aligned(items: Pairs) -> tuple[list[tuple[str, ...]], list[str]]:
-    """sacrebleu's shape: for each place of a reference that of all docs, and the responses.
+    """sacrebleu's shape: the first reference of all docs, the second, and so on; and the responses.
 
     The first doc decides whether references come as lists; docs with more references than others
     lose the surplus. A response may be a list of one.

@@ -5,7 +5,7 @@ same, byte for byte, as release 0.4.13 makes from the same YAML. The rules diffe
 templates always render to text, digits become places of choices, printed lists are read back, and the
 first doc decides whether a task has several inputs or several targets.
 
-``Instance`` is one request with what became of it, as scripts and Python tasks see it. The evaluator
+``Instance`` is one request with its responses, as scripts and Python tasks see it. The evaluator
 itself works on frozen requests; instances serve code that builds, sends and filters them by hand.
 """
 
@@ -40,7 +40,7 @@ class Value:
 class HarnessPrompts:
     """How one harness task turns docs into turns.
 
-    ``columns`` are those of the docs to be asked. ``parity`` takes a bare word that is not a column as
+    ``columns`` are those of the docs to be asked. ``parity`` reads a bare word that is not a column as
     literal text, as the harness does, instead of refusing it.
     """
 
@@ -134,7 +134,7 @@ class HarnessPrompts:
                 f"doc_to_choice gives {shorten(value)}, which is not a list. Give a field or template "
                 "that holds the list of choices."
             )
-        return tuple([one if isinstance(one, str) else str(one) for one in value])
+        return tuple([choice if isinstance(choice, str) else str(choice) for choice in value])
 
     def scored(self, doc: Doc) -> list[str]:
         return list(self.choices(doc))
@@ -179,12 +179,12 @@ class HarnessPrompts:
 
 
 def media_of(doc: Doc, spec: Any, name: str) -> Any:
-    """A doc's images or audio: a field, several fields, a printed list read back, or a function's.
+    """A doc's images or audio: of a field, several fields, a printed list, or a function.
 
     ``name`` is the task's key that holds ``spec``, for errors.
     """
     if isinstance(spec, list):
-        return [media_of(doc, one, name) for one in spec]
+        return [media_of(doc, part, name) for part in spec]
     if isinstance(spec, str) and spec in doc:
         return doc[spec]
     if isinstance(spec, str):
@@ -262,7 +262,7 @@ class Instance:
     metadata: Metadata = (None, None, None)
     resps: list[Any] = field(default_factory=list)
     filtered_resps: dict[str, Any] = field(default_factory=dict)
-    """Name of the filter pipeline → what it left of ``resps``."""
+    """Name of the filter pipeline → the filtered ``resps``."""
     task_name: str | None = None
     doc_id: int | None = None
     repeats: int | None = None
@@ -317,7 +317,7 @@ def build_instances(
     rank: int = 0,
     world_size: int = 1,
 ) -> list[Instance]:
-    """The requests of a task's docs, or of those that fall to one of ``world_size`` processes."""
+    """The requests of a task's docs, or of the share of one of ``world_size`` processes."""
     if not 0 <= rank < world_size:
         raise UsageError(f"rank {rank} is not below world_size {world_size}, counted from 0.")
     chosen = choose_docs(task, limit=limit, samples=samples)[rank::world_size]
@@ -354,7 +354,7 @@ def construct(
     metadata: Metadata = (None, None, None),
     apply_chat_template: bool = False,
 ) -> Instance | list[Instance]:
-    """The requests about a doc in a prompt that is made already; several for choices."""
+    """The requests about a doc after a ready prompt; several for choices."""
     options = PromptOptions(as_chat=apply_chat_template)
     contexts = [Prompt((text,)) for text in ([ctx] if isinstance(ctx, str) else ctx)]
     ref = DocRef(task.name, -1, doc)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from lm_eval.config.functions import FunctionRef
+from lm_eval.config.functions import resolved
 from lm_eval.errors import (
     ConfigError,
     LmEvalWarning,
@@ -153,13 +153,12 @@ class MetricSpec:
     @property
     def function(self) -> Callable[..., Any]:
         """The function itself: called through its reference, its TypeErrors would look different."""
-        source = self.source.resolve() if isinstance(self.source, FunctionRef) else self.source
-        function: Callable[..., Any] = source
+        function: Callable[..., Any] = resolved(self.source)
         return function
 
     @property
     def is_own(self) -> bool:
-        """Whether it is a function of a task's or a package's own."""
+        """Whether it is a function that a task or an installed package brings."""
         known = HARNESS_METRICS.get(self.name, None)
         return self.source is not None and not (known and known.is_built_in)
 
@@ -202,10 +201,6 @@ class MetricList:
         for name, source in self.sources.items():
             directions.setdefault(name, directions.get(source))
         return directions
-
-
-def resolved(value: Any) -> Any:
-    return value.resolve() if isinstance(value, FunctionRef) else value
 
 
 def parse_metric_list(

@@ -1,4 +1,4 @@
-"""What one doc scores under the plain rules of the harness: a value for each metric.
+"""The scores of one doc under the plain rules of the harness: a value for each metric.
 
 In: log-likelihoods or a filtered response, and the gold. Out: metric name → number, or a pair that the
 aggregation takes. Which metrics a task has, and how they are combined, is in ``metric_list``.
@@ -19,7 +19,7 @@ from lm_eval.scoring.functions import TextMetric, call_metric
 from lm_eval.scoring.metrics import ChoiceOutcome, count_bytes
 
 NO_GOLD = -100
-"""The place of a gold that is none of the choices: never right."""
+"""The position of a gold that is not among the choices: never right."""
 
 
 # Choices
@@ -183,7 +183,7 @@ def score_generation(
     multiple_target: bool = False,
     sources: dict[str, str] | None = None,
 ) -> dict[str, Any]:
-    """One doc's scores from what the filter left of the response.
+    """One doc's scores from the filtered response.
 
     With ``choices`` the gold is the choice at that index; with ``multiple_target`` a list of which
     any may match. ``sources`` learns which metric a score came from if one gives several.

@@ -37,12 +37,12 @@ from lm_eval.stats.estimates import Estimate
 from lm_eval.tasks.task import ConfigurableTask
 
 INVALID = "[invalid]"
-"""What the harness's regex filters leave of a reply that no pattern matched."""
+"""What the harness's regex filters return for a reply that no pattern matched."""
 
 
 @dataclass(frozen=True)
 class FilteredDoc:
-    """One doc under one filter: what was left of its responses, and what they scored."""
+    """One doc under one filter: its filtered responses, and their scores."""
 
     doc: DocRequests
     filter: str
@@ -51,11 +51,11 @@ class FilteredDoc:
     filtered: Sequence[Any]
     values: Mapping[str, Any]
     answers: Sequence[Answer] = ()
-    """What the model gave: the responses, with what a ``Reply`` tells beside its text."""
+    """The model's answers: the responses, with what a ``Reply`` holds beside its text."""
 
 
 class FilterScores:
-    """What docs scored under one filter, as they come in; nothing of a doc is held."""
+    """Scores of docs under one filter, added as docs come in; no doc is held."""
 
     def __init__(self, filter_name: str, task: ConfigurableTask) -> None:
         self.filter = filter_name
@@ -110,8 +110,8 @@ class FilterScores:
 class HarnessScorer:
     """Scores one harness task. Making one checks its filters and metrics.
 
-    ``only_predicts`` filters the responses and scores none: where text is generated, the metric
-    ``bypass`` takes the place of scores.
+    ``only_predicts`` filters the responses and scores none: the metric ``bypass`` replaces the scores of
+    generated text.
     """
 
     def __init__(self, task: ConfigurableTask, *, only_predicts: bool = False) -> None:
@@ -147,8 +147,8 @@ class HarnessScorer:
                 )
 
     def check_gold(self, doc: DocRequests) -> None:
-        """Refuse a gold answer outside the choices, before anything is asked about it; so are checks
-        that do not exist or do not take their arguments."""
+        """Refuse a gold answer outside the choices, and checks that do not exist or do not take their
+        arguments, before anything is asked."""
         if self._has_checks:
             self._load_checks(doc)
         if self.task.output_type != "multiple_choice" or self.task.own_process_results is not None:
@@ -222,8 +222,8 @@ class HarnessScorer:
         )
 
     def values_of(self, data: Mapping[str, Any], left: list[Any]) -> Mapping[str, Any]:
-        """Metric → value for a doc given by its data, as the YAML says: what ``super()`` gives a
-        Python task that scores by a method of its own.
+        """Metric → value for a doc given by its data, by the rules of the YAML: what ``super()`` gives
+        a Python task with its own scoring method.
         """
         if (function := self.task.config.process_results) is not None:
             return self._own_values(function, data, left)

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 Statistic = Callable[[Sequence[Any]], float]
 OfPlaces = Callable[[Any], float]
-"""A statistic of a resample that is given as the places of the items drawn."""
+"""A statistic of a resample, which is given by the positions of the items drawn."""
 
 DEFAULT_ITERS = 100_000
 CHUNK = 1000
@@ -182,7 +182,7 @@ def _spread(of_places: OfPlaces, n: int, iters: int) -> float:
 
 
 def _resamples(n: int, iters: int) -> Iterator[Any]:
-    """The places drawn for each resample; arrays with numpy, else lists."""
+    """The positions drawn for each resample; arrays with numpy, else lists."""
     size = min(CHUNK, iters)
     chunks = iters // size
     numpy = _numpy()
@@ -276,7 +276,7 @@ def _table_statistic(of_counts: Callable[[Any], float], xs: Sequence[Any], numpy
     cells = list(dict.fromkeys(pairs))
     number = {cell: place for place, cell in enumerate(cells)}
     cell_of = [number[pair] for pair in pairs]
-    of_counts(Counter(pairs))  # complains about the whole before any part of it
+    of_counts(Counter(pairs))  # raises for all pairs before any resample
     if numpy is None:
         return lambda places: of_counts(_named(Counter(cell_of[place] for place in places), cells))
     array = numpy.array(cell_of)
@@ -290,7 +290,7 @@ def _named(counts: Any, cells: Sequence[Any]) -> dict[Any, int]:
 
 
 def _same_shape(xs: Sequence[Any]) -> bool:
-    """Whether a resample is aligned as the whole is: one kind and number of references."""
+    """Whether every resample is aligned as all items are: one kind and number of references."""
     lengths = {len(refs) if is_non_str_iterable(refs) else None for refs, _ in xs}
     return len(lengths) == 1 and len({is_non_str_iterable(response) for _, response in xs}) == 1
 

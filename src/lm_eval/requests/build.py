@@ -64,7 +64,7 @@ def build_requests(
             if skipped is None or not skipped.add(doc_id, error):
                 raise
             if not has_own_context:
-                task.shots(doc_id, count)  # so that the docs behind it keep their examples
+                task.shots(doc_id, count)  # so that later docs keep their examples
             continue
         shots: tuple[int, ...] = ()
         contexts: list[Context]
@@ -103,7 +103,7 @@ def ask_in(
     options: PromptOptions,
     shots: tuple[int, ...] = (),
 ) -> tuple[Request, ...]:
-    """The requests that a task of this output type asks about a doc, in contexts that are made.
+    """The requests that a task of this output type asks about a doc, after the given contexts.
 
     ``shots`` are the examples in them, which also precede questions without content.
     """
@@ -179,7 +179,7 @@ def _own_requests(
     requests: list[Request] = []
     for index, instance in enumerate(made if isinstance(made, list | tuple) else [made]):
         arguments = instance.args
-        # A chat has no text before a model renders it: what the task passed on represents it.
+        # A chat has no text before a model renders it: the text passed on represents it.
         asked = context if arguments[0] == text else Prompt((str(arguments[0]),))
         doc = instance.doc
         if instance.request_type == "loglikelihood_rolling":
@@ -253,7 +253,7 @@ def _context(
 
 
 def without_question(task: ConfigurableTask, asked: Asked, options: PromptOptions) -> Context:
-    """The context of a choice that is scored alone: the words that ask for the answer.
+    """The context of a choice without its question: the words that ask for the answer.
 
     Under a format, its ``answer_prompt`` (and ``gen_prefix``) without shots; by the harness's rules,
     nothing.
@@ -280,7 +280,7 @@ def content_free(
 
 
 def delimiter_before(task: ConfigurableTask, turn: Turn, options: PromptOptions) -> str:
-    """The context of a scored continuation; in chat the assistant's turn starts bare."""
+    """What separates a context from a scored continuation; nothing at the start of a chat turn."""
     if not options.as_chat:
         return task.joints.target_delimiter
     prefix = turn.gen_prefix
@@ -302,7 +302,7 @@ def as_request(item: Any, kind: str) -> Request:
 
 
 def with_text(requests: Sequence[Request], render: Callable[[Context], str]) -> list[Request]:
-    """The requests with every chat rendered: a context that many share, once."""
+    """The requests with every chat rendered, a shared context only once."""
     rendered: list[Request] = []
     last: tuple[Context | None, Prompt] = (None, Prompt(()))
     for request in requests:

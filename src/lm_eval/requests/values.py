@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _HarnessNames:
-    """What models written for the harness read of a request, under the names it has there."""
+    """A request under the names that models written for the harness use."""
 
     __slots__ = ()
 
@@ -149,10 +149,10 @@ class DocRequests:
 
     @property
     def own(self) -> DocRequests:
-        """The doc in the order of the data, alone."""
+        """The doc in the order of the data only."""
         if not self.reordered:
             return self
-        count = len(self.requests) - sum(len(one.requests) for one in self.reordered)
+        count = len(self.requests) - sum(len(doc.requests) for doc in self.reordered)
         return replace(self, requests=self.requests[:count], reordered=())
 
     @property
@@ -186,8 +186,8 @@ class Reply(str):
 class Score(tuple[float, bool]):
     """``(sum of log-probs, is_greedy)``, with how many tokens were summed if the backend knows.
 
-    A plain pair works wherever a score does; ``tokens`` is then unknown, and what is computed per
-    token cannot be had.
+    A plain pair works wherever a score does; ``tokens`` is then unknown, and nothing can be computed
+    per token.
     """
 
     tokens: int | None
@@ -222,7 +222,7 @@ def expected_instead(kind: str, answer: Any) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class FailedRequest:
-    """Takes the place of an answer: the request failed for good. Never scored, never kept."""
+    """Replaces an answer if the request failed for good. Never scored, never kept."""
 
     error: RequestError
 
@@ -249,7 +249,7 @@ class Usage:
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_cached: int = 0
-    """Of ``tokens_in``, those the server had from an earlier request."""
+    """Tokens among ``tokens_in`` that the server had from an earlier request."""
     wall_s: float = 0.0
     tokens_thought: int = 0
     """Tokens among ``tokens_out`` of reasoning that is not part of the reply, if a server tells."""
@@ -281,10 +281,10 @@ class Usage:
 
     @classmethod
     def total(cls, usages: Iterable[Usage]) -> Usage:
-        whole = cls()
+        total = cls()
         for usage in usages:
-            whole.add(usage)
-        return whole
+            total.add(usage)
+        return total
 
 
 _COUNTS = tuple(count.name for count in fields(Usage))

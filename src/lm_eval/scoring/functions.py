@@ -21,7 +21,7 @@ from numbers import Real
 from typing import Any
 
 from lm_eval.config.fields import shorten
-from lm_eval.config.functions import FunctionRef
+from lm_eval.config.functions import FunctionRef, resolved
 from lm_eval.errors import (
     CodeNotRunError,
     ConfigError,
@@ -109,13 +109,13 @@ def find_metric(
 ) -> Metric | None:
     """The metric that an entry of ``metric_list`` names, whether or not it fits; None if unknown.
 
-    A metric of formats that is also a function takes the options of the entry where the answers are
-    texts of their own (``compares_texts``).
+    A metric of formats that is also a function gets the options of the entry if the answers are free
+    texts (``compares_texts``).
     """
     named = entry["metric"]
     if not isinstance(named, str):
-        function = named.resolve() if isinstance(named, FunctionRef) else named
-        return _as_metric(HarnessMetric(metric_name(entry), function), entry, is_written=True)
+        function = HarnessMetric(metric_name(entry), resolved(named))
+        return _as_metric(function, entry, is_written=True)
     options = entry.keys() - {*METRIC_KEYS}
     built_in = METRICS.get(named, None)
     known = function_metric(named)
@@ -137,7 +137,7 @@ def metric_name(entry: Mapping[str, Any]) -> str:
     if isinstance(named, str):
         return named
     try:
-        function = named.resolve() if isinstance(named, FunctionRef) else named
+        function = resolved(named)
     except CodeNotRunError:
         function = named
     return str(getattr(function, "__name__", None) or getattr(named, "attribute", None) or function)

@@ -212,7 +212,7 @@ def score_doc(
 
 
 class FormatScores:
-    """The scores of a task under a format, as its docs come in; nothing of a doc is held."""
+    """Scores of a task under a format, added as its docs come in; no doc is held."""
 
     def __init__(self, task: ConfigurableTask, metrics: Sequence[Metric]) -> None:
         self._task = task

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union
 
 from lm_eval.config.fields import shorten
-from lm_eval.config.functions import FunctionRef, missing_package
+from lm_eval.config.functions import missing_package, resolved
 from lm_eval.config.yaml import IncludeCache, load_yaml
 from lm_eval.errors import (
     ConfigError,
@@ -66,8 +66,7 @@ class PythonTask:
 
     def task_class(self) -> type[ConfigurableTask]:
         """The class itself, which must be one of ours."""
-        made = self.data["class"]
-        task_class = made.resolve() if isinstance(made, FunctionRef) else made
+        task_class = resolved(self.data["class"])
         if not (isinstance(task_class, type) and issubclass(task_class, ConfigurableTask)):
             raise ConfigError(
                 f"{self.source}: `class` gives {shorten(task_class)}, which is not a subclass of "

@@ -41,11 +41,11 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 
 def jsonable(value: Any) -> Any:
-    """What JSON can hold in place of an object it cannot: the ``default`` of the encoder."""
+    """A value that JSON can hold, for an object that it cannot: the ``default`` of the encoder."""
     if hasattr(value, "tolist"):  # numpy and torch: scalars and arrays
         return value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: getattr(value, each.name) for each in fields(value)}
+        return {f.name: getattr(value, f.name) for f in fields(value)}
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (set, frozenset)):
@@ -211,7 +211,7 @@ class AsDict:
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
-        keys = self.KEYS or (*(each.name for each in fields(self)), *self.ALSO)
+        keys = self.KEYS or (*(f.name for f in fields(self)), *self.ALSO)
         pairs = ((key, key) if isinstance(key, str) else key for key in keys)
         return {key: plain(attrgetter(attribute)(self)) for key, attribute in pairs}
 
@@ -221,7 +221,7 @@ def plain(value: Any) -> Any:
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
         return {key: plain(item) for key, item in value.items()}
     if isinstance(value, (set, frozenset)):

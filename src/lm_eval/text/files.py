@@ -16,7 +16,7 @@ from lm_eval.errors import OutputError
 from lm_eval.text.encode import text_hash
 
 PARTIAL = ".partial"
-"""How the name of a file ends that is still being written; its writer holds a lock on it."""
+"""The ending of a file that is still being written; its writer holds a lock on it."""
 _NUMBERS = count(1)
 _MOST_REMOVALS = 100
 _GLANCE_S = 10.0
@@ -44,7 +44,7 @@ def create_private(path: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write ``text``; whatever fails, no half of it is ever found at ``path``."""
+    """Write ``text``; whatever fails, ``path`` never holds only a part of it."""
     with replacing(path) as file:
         file.write(text)
 
@@ -54,7 +54,7 @@ def replacing(path: Path) -> Iterator[IO[str]]:
     """A file for the new content of ``path``, which replaces the old one once all of it is on disk.
 
     Folders are made as needed, and an error leaves everything as it was. A link or a device is written
-    through, because a rename would put a file in its place.
+    through, because a rename would replace it by a file.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.is_symlink() or (path.exists() and not path.is_file()):
@@ -160,7 +160,7 @@ def remove_abandoned(folder: Path) -> None:
 
 
 def sync(file: IO[Any]) -> None:
-    """Bring what was written to the disk itself."""
+    """Force what was written onto the disk."""
     file.flush()
     os.fsync(file.fileno())
 

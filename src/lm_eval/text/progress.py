@@ -231,12 +231,12 @@ def _rich_progress() -> RichProgress:
 # How long it takes
 #
 # Scoring a choice and writing a reply differ by a hundred times, so one rate for all says nothing. Each
-# task's requests of one kind have a rate of their own once some are answered; before, that of the same
-# kind in other tasks, weighted by tokens; before that, the speed that an earlier run of the model left.
+# task's requests of one kind have their own rate once some are answered; before, the rate of the same
+# kind in other tasks, weighted by tokens; before that, the speed that an earlier run of the model noted.
 
 CHARACTERS_A_TOKEN = 4
 ENOUGH = 3
-"""Answers that make a rate of its own."""
+"""Answers after which a share has its own rate."""
 WORTH_KEEPING_S = 5.0
 """A run that asks for less time leaves no speed behind: most of it is starting."""
 MOST_KEPT = 200
@@ -270,13 +270,13 @@ class Share:
 
     def usual_size(self, speed: Speed) -> float:
         """Tokens of one request; replies are taken to be as long as those that made the speed."""
-        whole = self.reading + self.size
-        return min(speed.tokens, whole) if self.is_written else whole
+        most = self.reading + self.size
+        return min(speed.tokens, most) if self.is_written else most
 
 
 @dataclass(frozen=True)
 class Speed:
-    """What one kind of request took."""
+    """How long requests of one kind take."""
 
     seconds_a_token: float
     tokens: float
@@ -329,7 +329,7 @@ class RunPace:
                 return
 
     def answered(self, task: str, kind: str, tokens: float | None = None) -> None:
-        """One more answer is there, ``tokens`` long; the time since the one before was its own."""
+        """Count an answer of ``tokens`` tokens; it took the time since the answer before."""
         share = self._shares.get((task, kind))
         now = time.monotonic()
         if share is not None:
@@ -341,9 +341,9 @@ class RunPace:
 
     def found(self, task: str, number: int) -> None:
         """Answers of a task that were kept from before."""
-        own = [share for share in self._shares.values() if share.task == task]
-        total = sum(share.count for share in own)
-        for share in own:  # of several kinds, each in proportion
+        shares = [share for share in self._shares.values() if share.task == task]
+        total = sum(share.count for share in shares)
+        for share in shares:  # several kinds share them in proportion
             share.found += round(number * share.count / total) if total else 0
 
     def rate(self) -> float:
@@ -356,7 +356,7 @@ class RunPace:
         return asked / seconds if asked and seconds > 0 else 0.0
 
     def left(self) -> TimeLeft:
-        """What is left, now."""
+        """The time left, now."""
         seconds = 0.0
         unknown: dict[str, int] = {}
         bounds: list[float | None] = []

@@ -3,8 +3,8 @@
 A value is secret by the name of its field (``is_secret_name``), by its place (a header that is not an
 everyday one, the user and the query of an address), by its look, and by being the value of an
 environment variable whose name says that it is secret. ``hiding`` opens a block in which such values are
-known, in every form in which they travel: raw, quoted, in an address, in base64; ``known_secrets`` is
-what errors, files, stores and screens ask inside it. Values of one to three characters would hide
+known, in every form that they can have: raw, quoted, in an address, in base64; errors, files, stores and
+screens ask ``known_secrets`` inside it. Values of one to three characters would hide
 ordinary text: they are hidden in their places only (``redacted``).
 """
 
@@ -88,7 +88,7 @@ def is_header_name(name: str) -> bool:
 
 
 def is_secret_header(name: str) -> bool:
-    """Whether the value of this HTTP header may be a key: of all but the everyday ones."""
+    """Whether the value of this HTTP header may be a key; everyday headers hold none."""
     return name.lower() not in _EVERYDAY_HEADERS
 
 
@@ -140,9 +140,9 @@ def masked_values(value: Any, name: str = "") -> Iterator[str]:
 
 
 def secret_digest(secrets: Iterable[str]) -> str:
-    """Sixteen hex digits that tell secrets apart and give none of them away.
+    """Sixteen hex digits that tell secrets apart without revealing them.
 
-    They are keyed with random bytes in the user's cache, so that nobody else can try values out.
+    They are keyed with random bytes in the user's cache, so that others cannot try values out.
     """
     text = json.dumps(sorted(secrets))
     return blake2b(text.encode(), key=_digest_key(cache_folder()), digest_size=8).hexdigest()
@@ -242,7 +242,7 @@ class RunSecrets:
         return redacted_text(self._hide(text))
 
     def to_json(self, value: Any, *, indent: int | None = None) -> str:
-        """As ``encode.to_json``, without the secrets; always whole JSON."""
+        """As ``encode.to_json``, without the secrets; always valid JSON."""
         text = to_json(value, indent=indent)
         if not self.occur_in(text):
             return text
@@ -269,12 +269,8 @@ class RunSecrets:
         return HIDDEN if is_number and str(value) in self._values else value
 
     def _name(self, name: str) -> str:
-        hidden = self._hide(name)
-        return (
-            hidden
-            if any(len(v) >= _SHORTEST_IN_NAMES and v in name for v in self._values)
-            else name
-        )
+        is_long = any(len(v) >= _SHORTEST_IN_NAMES and v in name for v in self._values)
+        return self._hide(name) if is_long else name
 
 
 _KNOWN: ContextVar[RunSecrets | None] = ContextVar("known secrets", default=None)

@@ -1,7 +1,7 @@
 """A task's ``filter_list`` → named pipelines, each of which turns responses into what is scored.
 
-Everything that can be wrong in the YAML is reported here, when the task is built; functions of the
-task's own are imported when the pipeline is used.
+Everything that can be wrong in the YAML is reported here, when the task is built; the task's own
+functions are imported when the pipeline is used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lm_eval.config.functions import FunctionRef
+from lm_eval.config.functions import FunctionRef, resolved
 from lm_eval.errors import ConfigError, UnknownNameError, did_you_mean, listing
 from lm_eval.registry import get_filter
 
@@ -38,7 +38,7 @@ class FilterPipeline:
         count = len(resps)
         current: Any = list(resps)
         for place, (function, options) in enumerate(self.steps, 1):
-            step = _make(get_filter(_resolved(function)), options or {}, self._at(place, function))
+            step = _make(get_filter(resolved(function)), options or {}, self._at(place, function))
             current = list(step.apply(current, docs))
             if len(current) != count:
                 raise ConfigError(
@@ -49,8 +49,8 @@ class FilterPipeline:
 
     @property
     def is_local(self) -> bool:
-        """Whether each filter is one of ours, which look at one request at a time; not so a task's own
-        function."""
+        """Whether each filter is one of ours, which look at one request at a time, unlike a task's
+        own function."""
         return all(
             isinstance(function, str)
             and function != "custom"
@@ -59,7 +59,7 @@ class FilterPipeline:
         )
 
     def check(self, load_helpers: Callable[[], object] | None = None) -> None:
-        """Complain about everything that is wrong and needs none of the task's code to be seen.
+        """Report everything that is wrong and can be seen without the task's code.
 
         ``load_helpers`` imports the task's modules; it is called if a filter is unknown, because
         such a module may register it.
@@ -100,7 +100,7 @@ def build_filter_ensemble(
     """An ensemble of the filters named in ``components``, each with its options."""
 
     def maker(function: Any, options: Mapping[str, Any] | None) -> Callable[[], Filter]:
-        factory = get_filter(_resolved(function))
+        factory = get_filter(resolved(function))
         return lambda: _make(factory, options or {}, f"Filter {filter_name!r}")
 
     return FilterEnsemble(filter_name, [maker(*component) for component in components])
@@ -211,9 +211,9 @@ def _check_options(factory: Any, options: Mapping[str, Any], where: str) -> None
                 f"{where} has no option {key!r}.{did_you_mean(str(key), names)} "
                 f"Options: {listing(names)}."
             )
-    for one in parameters:
-        if one.name in names and one.default is one.empty and one.name not in options:
-            raise ConfigError(f"{where} needs the option {one.name!r}.")
+    for needed in parameters:
+        if needed.name in names and needed.default is needed.empty and needed.name not in options:
+            raise ConfigError(f"{where} needs the option {needed.name!r}.")
 
 
 def _check_regexes(made: Any, options: Mapping[str, Any], where: str) -> None:
@@ -246,10 +246,6 @@ def _holds(value: Any, pattern: Any) -> bool:
     return value == pattern or (isinstance(value, list) and pattern in value)
 
 
-def _resolved(function: Any) -> Any:
-    return function.resolve() if isinstance(function, FunctionRef) else function
-
-
 def _name(function: Any) -> str:
     if isinstance(function, (str, FunctionRef)):
         return str(function)
@@ -257,8 +253,8 @@ def _name(function: Any) -> str:
 
 
 Responses = Iterable[Any]
-"""What the requests of a task got, in order: a list of responses for each, or, after
-``take_first``, the response itself."""
+"""The responses to the requests of a task, in order: a list for each request or, after ``take_first``,
+the response itself."""
 
 
 class Filter(ABC):
@@ -279,4 +275,4 @@ def each(change: Callable[[Any], Any], resps: Responses) -> list[list[Any]]:
 
 def each_text(change: Callable[[str], str], resps: Responses) -> list[list[Any]]:
     """As ``each``; what is not a text, such as a (log-likelihood, is greedy) pair, stays as it is."""
-    return each(lambda one: change(one) if isinstance(one, str) else one, resps)
+    return each(lambda text: change(text) if isinstance(text, str) else text, resps)
