@@ -223,7 +223,7 @@ def test_answers_come_before_all_work_is_done_and_empty_ones_cost_nothing() -> N
     assert tree.tokens_pushed - tree.tokens_checked < tree.tokens_needed / 2
     rest = list(answers)
     assert len(rest) == 60
-    assert (rest[-1].place, rest[-1].logprob, rest[-1].is_greedy) == (60, 0.0, True)
+    assert (rest[-1].index, rest[-1].logprob, rest[-1].is_greedy) == (60, 0.0, True)
 
 
 def test_half_precision_is_checked_with_room_for_rounding() -> None:

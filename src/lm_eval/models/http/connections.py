@@ -1,9 +1,10 @@
-"""HTTP/1.1 in the clear over keep-alive connections: what a server nearby needs, and no more.
+"""Unencrypted HTTP/1.1 over keep-alive connections: what a server nearby needs, and no more.
 
-aiohttp does everything, and costs two thirds of what a request to a fast server takes in all. Here
-are plain addresses (``http://host:port/path``) without proxies; TLS, proxies, passwords in addresses
+aiohttp does everything, and takes two thirds of the time of a request to a fast server. This module
+serves plain addresses (``http://host:port/path``) without proxies; TLS, proxies, passwords in addresses
 and headers that frame a message stay with aiohttp. In: an ``Endpoint``, a body, headers. Out: an
-``HttpReply`` or a ``Failure``. Bodies may have a length, be chunked, packed or end with the connection.
+``HttpReply`` or a ``Failure``. Bodies may have a length, be chunked or compressed, or end with the
+connection.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ from lm_eval.models.http.framing import (
 )
 
 LARGE_AT_ONCE = 2
-"""Large bodies that are read at a time."""
+"""How many large bodies are read at a time."""
 _KEPT_S = 15.0
-"""How long an idle connection is used again: servers close theirs after a while."""
+"""How long an idle connection may be used again: servers close theirs after a while."""
 _RESOLVED_S = 10.0
 _LARGER: Final = Failure("")
 """Stands for a reply whose body has become large."""
@@ -67,11 +68,11 @@ class Endpoint:
     port: int
     path: str
     named: str
-    """Host and port as they are in the address."""
+    """Host and port as written in the address."""
 
 
 def plain_endpoint(address: str) -> Endpoint | None:
-    """The endpoint of an address that needs nothing of what is left to aiohttp; else None."""
+    """The endpoint of a plain address; None if the address needs aiohttp."""
     match = _PLAIN.fullmatch(address)
     if match is None or int(match["port"] or 80) > 65535:
         return None
@@ -172,7 +173,7 @@ class Connections:
     async def _whole(
         self, connection: HttpConnection, reply: HttpReply | Failure
     ) -> HttpReply | Failure:
-        """The reply with its body read to the end and unpacked; large ones wait for one another."""
+        """The reply with its body read to the end and decompressed; large ones wait for one another."""
         if reply is _LARGER:
             async with self._large:
                 reply = await connection.read_on(self._most_bytes)
@@ -270,7 +271,7 @@ class Connections:
         return protocol
 
     async def _slot(self) -> bool:
-        """Wait until another request has ended; False where that takes too long."""
+        """Wait until another request has ended; False if that takes too long."""
         waiter = self._loop.create_future()
         self._waiting.append(waiter)
         try:
@@ -292,7 +293,7 @@ class Connections:
         self._free += 1
 
     def _expire(self) -> None:
-        """End what has run out of time, and come back when the next one does."""
+        """End requests that have run out of time, and set the timer for the next one."""
         now = self._loop.time()
         for connection, deadline in self._deadlines.items():
             if deadline <= now:
@@ -303,7 +304,7 @@ class Connections:
 
 
 class HttpConnection(asyncio.Protocol):
-    """One connection: carries one request at a time, and reads the reply as it comes."""
+    """One connection: carries one request at a time, and reads the reply as it arrives."""
 
     def __init__(self, peer: tuple[str, int], most_bytes: int) -> None:
         self.peer = peer
@@ -322,7 +323,7 @@ class HttpConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def send(self, message: bytes) -> asyncio.Future[HttpReply | Failure]:
-        """Send a request; what comes of it."""
+        """Send a request; its reply or failure."""
         self._waiter = waiter = self._loop.create_future()
         self._reply = Incoming()
         self.is_large = self.can_be_used_again = False
@@ -336,7 +337,7 @@ class HttpConnection(asyncio.Protocol):
 
     @property
     def packing(self) -> bytes | None:
-        """How the body is packed."""
+        """How the body is compressed."""
         return self._reply.packing
 
     async def read_on(self, most_bytes: int) -> HttpReply | Failure:
@@ -363,7 +364,7 @@ class HttpConnection(asyncio.Protocol):
             self.is_open = False
             self._transport.abort()
 
-    # -- what comes ------------------------------------------------------------------------------
+    # -- what arrives ----------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:
         if not self.is_open:
@@ -383,7 +384,7 @@ class HttpConnection(asyncio.Protocol):
         self._settle_if_over()
 
     def _settle_if_over(self) -> None:
-        """Settle the request where the reply is whole, or larger than it may be."""
+        """Settle the request if the reply is complete, or larger than allowed."""
         reply = self._reply
         if (reply.length or 0) > self._most_bytes:
             self.fail(TOO_LARGE)
@@ -420,7 +421,7 @@ class HttpConnection(asyncio.Protocol):
             self._end()
 
     def _end(self) -> None:
-        """The connection has ended before the reply did, as far as anyone knows."""
+        """The connection has ended, as far as is known before the reply did."""
         reply = self._reply
         if not reply.has_head:
             self.fail(NO_HTTP if reply.has_begun else HUNG_UP, "it ends before its head does")

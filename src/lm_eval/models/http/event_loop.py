@@ -26,11 +26,11 @@ class _PausedLoop(asyncio.SelectorEventLoop):
 
 
 class Stepper:
-    """An event loop, made on first use, that plain code moves on piece by piece.
+    """An event loop, made on first use, that synchronous code advances step by step.
 
-    ``step`` runs the loop in the calling thread until something calls ``stop``. Where that thread is
-    already inside a loop (a notebook), the same step runs in a helper thread while the caller waits:
-    either way only one thread is ever at work, so nothing here needs a lock.
+    ``step`` runs the loop in the calling thread until something calls ``stop``. If that thread is
+    already inside a loop (a notebook), the step runs in a helper thread while the caller waits: either
+    way only one thread is ever at work, so nothing here needs a lock.
     """
 
     def __init__(self) -> None:
@@ -107,7 +107,7 @@ class Stepper:
             if not tasks:
                 coroutine.close()
         if tasks[0].exception() is not None:
-            self.pump()  # sockets that were given up are closed one turn of the loop later
+            self.pump()  # abandoned sockets are closed one turn of the loop later
         return tasks[0].result()
 
     def cancel(self, tasks: Collection[asyncio.Task[Any]]) -> None:
@@ -164,7 +164,7 @@ async def _settle(tasks: Collection[asyncio.Task[Any]]) -> None:
     done, _ = await asyncio.wait(tasks, timeout=_SETTLE_S)
     for task in done:
         if not task.cancelled():
-            task.exception()  # looked at, so that nothing is said about it later
+            task.exception()  # retrieved, so that asyncio does not report it later
     await asyncio.sleep(0)  # sockets are closed one turn of the loop after their task
 
 
@@ -177,7 +177,7 @@ def _is_inside_a_loop() -> bool:
 
 
 def _catches_ctrl_c() -> bool:
-    """Whether Ctrl-C raises KeyboardInterrupt in this thread: a program's own handler is left alone."""
+    """Whether Ctrl-C raises KeyboardInterrupt in this thread; a program's own handler is left alone."""
     return (
         threading.current_thread() is threading.main_thread()
         and signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -45,7 +45,7 @@ Redact = Callable[[str], str]
 class BrokenBody(ValueError):
     """A reply that is not what was asked for. Raised while decoding; the request is sent again.
 
-    ``advice``, ``stops_run`` and ``wait_s`` are for the ``Failure`` that is made of it.
+    ``advice``, ``stops_run`` and ``wait_s`` go into the ``Failure`` that is made of it.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class BrokenBody(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why one sending failed."""
+    """Why one attempt to send a request failed."""
 
     text: str
     advice: str = ""
@@ -107,9 +107,9 @@ def of_status(
     """The failure for a reply other than 2xx."""
     if 300 <= status < 400:
         return _redirect(where, status, headers, redact)
-    said = server_message(body, redact)
+    message = server_message(body, redact)
     return Failure(
-        f"{where} answered {_phrase(status)}" + (f": {said}" if said else ""),
+        f"{where} answered {_phrase(status)}" + (f": {message}" if message else ""),
         advice=_ADVICE.get(status, "The server has a problem; try later." if status >= 500 else ""),
         status=status,
         can_retry=status in _RETRIED or status >= 500,
@@ -121,23 +121,23 @@ def of_status(
 def of_body(where: str, status: int, body: bytes, error: Exception, redact: Redact) -> Failure:
     """The failure for a 2xx reply whose body cannot be used."""
     text = body[:_READ].decode("utf-8", "replace")
-    what = _one_line(redact(str(error))) or type(error).__name__
+    problem = _one_line(redact(str(error))) or type(error).__name__
     if _LOOKS_LIKE_HTML.match(text):
-        what = _html_summary(text, redact)
+        problem = _html_summary(text, redact)
     elif isinstance(error, KeyError | IndexError):
-        what = f"it lacks {what}"
-    told = error if isinstance(error, BrokenBody) else BrokenBody("")
+        problem = f"it lacks {problem}"
+    broken = error if isinstance(error, BrokenBody) else BrokenBody("")
     return Failure(
-        f"{where} answered {_phrase(status)} with a body that cannot be read: {what.rstrip('.')}",
-        advice=told.advice or "Is this the address of the right service?",
+        f"{where} answered {_phrase(status)} with a body that cannot be read: {problem.rstrip('.')}",
+        advice=broken.advice or "Is this the address of the right service?",
         status=status,
-        stops_run=told.stops_run,
-        asked_wait_s=told.wait_s,
+        stops_run=broken.stops_run,
+        asked_wait_s=broken.wait_s,
     )
 
 
 def server_message(body: bytes, redact: Redact) -> str:
-    """The server's own words on one line: a JSON body's ``error.message``, a page's title, the text."""
+    """What the server says, on one line: a JSON body's ``error.message``, a page's title, the text."""
     text = body[:_READ].decode("utf-8", "replace")
     if _LOOKS_LIKE_HTML.match(text):
         return _html_summary(text, redact)
@@ -205,7 +205,7 @@ def _one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-# What can happen on the way
+# Failures of the connection
 
 
 _CHECK_ADDRESS = "Check the address, and that the server runs."
@@ -218,7 +218,7 @@ def _unreachable(why: str) -> Failure:
 
 
 def _final(text: str, advice: str = "") -> Failure:
-    """One that every other request would meet too."""
+    """A failure that every other request would meet too."""
     return Failure(text, advice, can_retry=False, stops_run=True)
 
 
@@ -254,7 +254,7 @@ REFUSED = _unreachable("{why}")
 
 
 def is_out_of_descriptors(error: BaseException) -> bool:
-    """Whether this process may open no more files."""
+    """Whether this process has run out of file descriptors."""
     return getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE)
 
 
@@ -280,11 +280,11 @@ class Schedule:
     def next_wait(
         self, failure: Failure, *, used_s: float, idle_s: float, connect_s: float | None
     ) -> float | None:
-        """Seconds to wait before the next sending, or None: this failure was the last.
+        """Seconds to wait before the next attempt, or None if this failure was the last.
 
-        ``used_s`` tells how long ago the request was first sent; ``idle_s`` for how long none has been
-        answered, infinite if none ever was; ``connect_s`` how long another attempt to connect would
-        take, None once a server has answered.
+        ``used_s`` is the time since the request was first sent; ``idle_s`` the time since any request
+        was answered, infinite if none ever was; ``connect_s`` how long another attempt to connect
+        would take, None once a server has answered.
         """
         if not failure.can_retry:
             return None
@@ -294,7 +294,7 @@ class Schedule:
             wait_s = self._after_fault(failure)
         if wait_s is None or not failure.is_unreachable or connect_s is None:
             return wait_s
-        # There must be time for another attempt to connect to a server that was never met.
+        # There must be time for another attempt to connect to a server that never answered.
         return None if used_s + wait_s + connect_s > UNREACHABLE_S else wait_s
 
     def _after_fault(self, failure: Failure) -> float | None:

@@ -1,4 +1,4 @@
-"""The bytes of an HTTP/1.1 reply → its status, headers and body, parsed by httptools; packed bodies.
+"""The bytes of an HTTP/1.1 reply → its status, headers and body, decompressed; parsed by httptools.
 
 ValueError says what is wrong with bytes that cannot be read. Whoever feeds an ``Incoming`` bounds it.
 """
@@ -24,7 +24,7 @@ except ImportError:
     raise missing_packages() from None
 
 LARGE = 2**20
-"""Bytes from which on a body counts as large."""
+"""Bytes above which a body counts as large."""
 LONGEST_HEAD = 2**16
 _PACKED = (b"gzip", b"x-gzip", b"deflate")
 
@@ -38,16 +38,16 @@ class HttpReply(NamedTuple):
 
 
 class Incoming:
-    """One reply as its bytes come in. The methods named ``on_…`` are for the parser."""
+    """One reply as its bytes arrive. The parser calls the methods named ``on_…``."""
 
     def __init__(self) -> None:
         self.status = 0
         self.has_begun = False
-        """Whether a byte has come."""
+        """Whether a byte has arrived."""
         self.has_head = False
         self.is_whole = False
         self.has_surplus = False
-        """Whether bytes came behind the reply."""
+        """Whether bytes followed the reply."""
         self.keeps_open = False
         self.length: int | None = None
         self.is_chunked = False
@@ -59,7 +59,7 @@ class Incoming:
         self._pieces: list[bytes] = []
         self._head_size = 0
         self._parser: Any = HttpResponseParser(self)
-        # What aiohttp tolerates of servers, too. Of chunks and a length, the chunks count.
+        # As tolerant of servers as aiohttp. If there are both chunks and a length, the chunks count.
         self._parser.set_dangerous_leniencies(
             lenient_chunked_length=True,
             lenient_optional_cr_before_lf=True,
@@ -67,7 +67,7 @@ class Incoming:
         )
 
     def feed(self, data: bytes) -> None:
-        """Take bytes; ValueError where they are not part of a reply."""
+        """Take bytes; ValueError if they are not part of a reply."""
         self.has_begun = True
         try:
             self._parser.feed_data(data)
@@ -89,7 +89,7 @@ class Incoming:
 
     @property
     def progress(self) -> str:
-        """How much of the body has come, for a message."""
+        """How much of the body has arrived, for a message."""
         of = "" if self.length is None else f" of {self.length:,}"
         return f"after {self.size:,}{of} bytes"
 
@@ -105,7 +105,7 @@ class Incoming:
         self.has_surplus = self.is_whole
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self.has_head:  # not what comes behind chunks
+        if not self.has_head:  # not those that follow the chunks
             self._headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -142,7 +142,7 @@ class Incoming:
 
 
 def unpacked(content: bytes, packing: bytes, most: int) -> bytes | None:
-    """A packed body, unpacked; None where that has more than ``most`` bytes."""
+    """A compressed body, decompressed; None if that has more than ``most`` bytes."""
     if not content:
         return content
     if packing not in _PACKED:

@@ -1,7 +1,7 @@
-"""How fast requests may leave: how many at a time, and when the server wants a pause.
+"""How fast requests are sent: how many at a time, and when the server wants a pause.
 
-``Pace`` is asked before each request and told about each reply. A number of connections stays as it
-is; ``auto`` finds one: it grows while replies come as fast as before, and shrinks when the server
+``Pace`` is asked before each request and told about each reply. A given number of connections stays as
+it is; ``auto`` finds one: it grows while replies come as fast as before, and shrinks when the server
 refuses (429) or replies get slow. ``Meanwhile`` is what the caller does while requests are under way.
 """
 
@@ -61,7 +61,7 @@ class Pace:
 
     @property
     def largest(self) -> int:
-        """As large as ``size`` can get."""
+        """The largest ``size`` there can be."""
         return self._fixed if self._auto is None else LARGEST_AUTO
 
     @property
@@ -69,14 +69,14 @@ class Pace:
         return self._resume_at > time.monotonic()
 
     def pause(self, wait_s: float) -> None:
-        """Hold back every request for ``wait_s``; a longer pause that runs already stays."""
+        """Hold back every request for ``wait_s``; a longer pause that has begun stays."""
         wait_s = min(wait_s, LONGEST_WAIT_S)
         if wait_s >= _TELL_FROM_S and not self.is_paused:
             _LOG.warning("The server asks for a pause of %.0f s.", wait_s)
         self._resume_at = max(self._resume_at, time.monotonic() + wait_s)
 
     async def clear(self) -> None:
-        """Return when no pause runs any more: one request after the other, not all at once."""
+        """Return when the pause is over, each caller a little later, so that not all start at once."""
         while (left_s := self._resume_at - time.monotonic()) > 0:
             await asyncio.sleep(left_s + random.uniform(0, min(1.0, left_s / 4)))
 
@@ -94,7 +94,7 @@ class Pace:
             self._auto.refused()
 
     def begin(self) -> None:
-        """Other work begins, whose replies may take longer or shorter: measure anew."""
+        """Measure afresh: other work begins, whose replies may be faster or slower."""
         if self._auto is not None:
             self._auto.forget()
 
@@ -161,7 +161,7 @@ class AutoSize:
 
 
 def allowance_wait(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
-    """Seconds until an allowance that ``x-ratelimit-remaining-*`` calls used up is renewed."""
+    """Seconds until an allowance is renewed that ``x-ratelimit-remaining-*`` says is used up."""
     spent = [
         name[21:].lower()
         for name, value in headers
@@ -198,7 +198,7 @@ def _asked_wait(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
 
 
 def reset_wait(text: str) -> float | None:
-    """Seconds until a ``x-ratelimit-reset-*``: a duration (``6m0s``), seconds, or a moment in time."""
+    """Seconds until an ``x-ratelimit-reset-*``: a duration (``6m0s``), seconds, or a moment in time."""
     text = text.strip()
     number = _number(text)
     if number is not None:
@@ -219,7 +219,7 @@ def _number(text: str) -> float | None:
 
 
 def _until(moment: str) -> float | None:
-    """Seconds from now to a date in either of the two spellings that servers use."""
+    """Seconds from now to a date, in either of the two formats that servers use."""
     for parse in (parsedate_to_datetime, _iso):
         try:
             when = parse(moment)

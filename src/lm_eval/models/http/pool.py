@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     import yarl
 
 CONNECT_S = 5.0
-"""How long a connection may take, name look-up and TLS included, while nothing has answered yet."""
+"""How long connecting may take, name look-up and TLS included, before any server has answered."""
 
 _LATER_CONNECT_S = 15.0
 _OTHER_FILES = 32
@@ -89,7 +89,7 @@ class Closable(Protocol):
 
 
 class Pool:
-    """Connections to whatever addresses are asked. Opens in the loop of its first request.
+    """Connections to all addresses that are asked. They open in the loop of the first request.
 
     ``sessions`` holds what is open, apart from the pool, for its owner to close.
     """
@@ -131,7 +131,7 @@ class Pool:
         return reply
 
     def _are_plain(self, headers: Mapping[str, str]) -> bool:
-        if headers is not self._checked[0]:  # mostly the same ones
+        if headers is not self._checked[0]:  # usually the same ones
             self._checked = (headers, are_plain(headers))
         return self._checked[1]
 
@@ -191,7 +191,7 @@ class Pool:
             return None
         if length is not None and length <= LARGE and "Content-Encoding" not in response.headers:
             return await response.read()
-        # Large, or without a length, or packed: nobody knows how much will come.
+        # Large, without a length, or compressed: nobody knows how much will come.
         chunks, size = [], 0
         async for chunk in response.content.iter_any():
             chunks.append(chunk)
@@ -266,7 +266,7 @@ async def close_all(sessions: dict[str, Closable]) -> None:
 
 
 def _reason(error: Exception) -> str:
-    """The cause itself, without what aiohttp writes around it."""
+    """The cause itself, without aiohttp's wording around it."""
     inner = getattr(error, "certificate_error", None) or getattr(error, "os_error", None)
     return str(inner or error)
 
@@ -294,7 +294,7 @@ def within_descriptors(connections: int, *, is_limit: bool) -> int:
     )
 
 
-# By the names of aiohttp's classes, which overlap: the first that fits counts.
+# By the names of aiohttp's classes, which overlap: the first match counts.
 _FAILURES = {
     "ClientConnectorCertificateError": UNTRUSTED,
     "ClientSSLError": NO_TLS,
@@ -317,7 +317,7 @@ _FAILURES = {
 def _proxy(scheme: str, host: str) -> str | None:
     """The proxy that the environment names for this address (``http_proxy``, ``no_proxy`` …).
 
-    Never one for this machine: a proxy elsewhere would look for the server on its own.
+    Never for this machine: a proxy elsewhere would look for the server on its own machine.
     """
     proxy = getproxies().get(scheme)
     is_local = host in ("localhost", "::1") or host.startswith("127.")

@@ -1,8 +1,8 @@
-"""Several servers that answer alike: each has its own window, pauses and health.
+"""Several servers of the same thing: each has its own window, pauses and health.
 
 ``Servers`` says where the next request goes: to the server that is least busy for its size. One that
-does not answer is taken out; it comes back once ``check``, which whoever owns the servers gives, finds
-that it answers and answers as the others do.
+does not answer is taken out; it comes back once ``check``, which the owner of the servers sets, finds
+that it answers, and answers as the others do.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from lm_eval.models.http.failures import Failure
 from lm_eval.models.http.pacing import Pace
 
 FAULTS_IN_A_ROW = 3
-"""Faults without an answer in between that take a server out; one is enough if it cannot be reached."""
+"""Consecutive faults that take a server out; one is enough if it cannot be reached."""
 _FIRST_OUT_S = 2.0
 _LONGEST_OUT_S = 60.0
 _GIVEN_UP_AFTER_S = 60.0
-"""For how long none of the servers may answer before the run stops."""
+"""The run stops if no server has answered for this long."""
 
 _LOG = logging.getLogger(__name__)
 ONLY: ContextVar[int | None] = ContextVar("server", default=None)
-"""The number of the server that requests of this task go to; None: to any."""
+"""The number of the server that requests of this asyncio task go to; None: any."""
 
 Check = Callable[[int], Awaitable[str | None]]
-"""Asks the server of a number a few questions: what is wrong with its answers, None if nothing is."""
+"""Asks a server, by its number, a few questions: what is wrong with its answers, None if nothing."""
 
 
 @dataclass(slots=True, eq=False)
 class Server:
-    """One of the servers, and how it does."""
+    """One of the servers, and its state."""
 
     number: int
     pace: Pace
@@ -48,7 +48,7 @@ class Server:
     """In a row."""
     times_out: int = 0
     why_out: str | None = None
-    """Why it gets no requests at present; None while it does."""
+    """Why it gets no requests at present; None if it does."""
     is_refused: bool = False
     """Whether it is out for good."""
     _out_s: float = _FIRST_OUT_S
@@ -110,14 +110,14 @@ class Servers:
             server.pace.begin()
 
     def _in_turn(self) -> list[Server]:
-        """Those that get requests now: not the ones that want a pause, unless all do."""
+        """The servers that get requests now: not those that want a pause, unless all do."""
         those_in = [server for server in self.all if server.is_in]
         return [server for server in those_in if not server.pace.is_paused] or those_in
 
-    # -- one sending -----------------------------------------------------------------------------
+    # -- one attempt -----------------------------------------------------------------------------
 
     async def take(self, but: Server | None = None) -> Server:
-        """A place at one of the servers, ``but`` this one if there is another; give it back."""
+        """A slot at one of the servers, not ``but`` if there is another; to be given back."""
         only = ONLY.get()
         while only is None:
             self._try_again()
@@ -125,7 +125,7 @@ class Servers:
             if ready:
                 return self._taken(min(ready, key=lambda s: (s is but, s.in_flight / s.pace.size)))
             if any(server.is_in for server in self.all):
-                await self._place()
+                await self._slot()
             else:
                 await self._any_back()
         return self._taken(self.all[only])
@@ -161,7 +161,7 @@ class Servers:
         self._wake()
 
     def has_other(self, server: Server) -> bool:
-        """Whether a request that failed here can go elsewhere at once."""
+        """Whether a request that failed here can go to another server at once."""
         return any(
             other.is_in and not other.pace.is_paused for other in self.all if other is not server
         )
@@ -176,7 +176,7 @@ class Servers:
     # -- those that are out ----------------------------------------------------------------------
 
     def _try_again(self) -> None:
-        """Begin to check servers whose time has come, beside everything else."""
+        """Start to check servers that are due, in the background."""
         for server in self.all:
             is_due = not (server.is_in or server.is_refused or server.due_in_s)
             if is_due and server.number not in self._checks:
@@ -201,7 +201,7 @@ class Servers:
             self._wake()
 
     async def _any_back(self) -> None:
-        """Wait until one of the servers may be back, or raise: none has answered for too long."""
+        """Wait until one of the servers may be back; raise if none has answered for too long."""
         waits_s = [server.due_in_s for server in self.all if not server.is_refused]
         since = self._silent_since or time.monotonic()
         if not waits_s or time.monotonic() - since > _GIVEN_UP_AFTER_S:
@@ -212,12 +212,12 @@ class Servers:
                 retryable=True,
             )
         if self._checks:
-            await self._place()
+            await self._slot()
         else:
             await asyncio.sleep(min(waits_s))
 
-    async def _place(self) -> None:
-        """Wait until a place is given back, or a server comes or goes."""
+    async def _slot(self) -> None:
+        """Wait until a slot is given back, or a server is taken in or out."""
         waiter = asyncio.get_running_loop().create_future()
         self._waiting.append(waiter)
         await waiter

@@ -1,8 +1,9 @@
 """HTTP for long, expensive runs: a bounded window of requests in flight over one pool.
 
-Plain code drives it: ``Transport.window`` takes jobs from an iterator as slots become free and yields
-each result as it comes. Behind it ``pool`` sends, ``failures`` says when to send again, ``pacing`` holds
-back and a ``Stepper`` moves the event loop. Nothing here knows what the requests are about.
+Synchronous code drives it: ``Transport.window`` takes jobs from an iterator as slots become free and
+yields each result as it arrives. Behind it ``pool`` sends, ``failures`` says when to send again,
+``pacing`` holds back and a ``Stepper`` runs the event loop. Nothing here knows what the requests are
+about.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class Transport:
     """One pool of connections, opened on first use; ``close`` ends it. For one thread at a time.
 
     ``describe_secret`` is applied to every text of the server or of an exception that goes into an
-    error. ``sent`` counts the sendings, ``retries`` those of them that were not a request's first.
+    error. ``sent`` counts all attempts, ``retries`` those that were not a request's first.
     """
 
     def __init__(
@@ -102,7 +103,7 @@ class Transport:
         headers: Mapping[str, str],
         decode: Callable[[bytes], T],
     ) -> Received[T]:
-        """As ``request``, from whichever server has room. A fault of one is another's request."""
+        """As ``request``, from whichever server has room. If one fails, another is asked."""
         servers, server = self.servers, None
         schedule = Schedule(self.options.max_retries, timeout_s=self.options.timeout_s)
         begun_at, attempts, moves = time.monotonic(), 1, len(urls)
@@ -176,10 +177,10 @@ class Transport:
         self._answered_at = now
         return value
 
-    # -- from plain code -----------------------------------------------------------------------
+    # -- from synchronous code -----------------------------------------------------------------
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """What the coroutine returns. From plain code, also where a loop runs already (notebooks)."""
+        """What the coroutine returns; for synchronous code, even inside a running loop (notebooks)."""
         return self._stepper.run(coroutine)
 
     def window(
