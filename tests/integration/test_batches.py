@@ -56,7 +56,7 @@ def test_a_run_is_one_batch(work: Workplace, provider: str) -> None:
     assert done.code == 0, done.err
     assert (len(server.batches), server.direct) == (1, 0)
     assert len(server.asked) == DOCS
-    assert "6 requests handed in" in done.err
+    assert "6 requests submitted" in done.err
     assert "0 of 6 answered (in_progress), 1 batch pending" in done.err
     rows = work.samples("demo_mcq@generate")
     assert [row["resps"] for row in rows] == [[["A"]]] * DOCS
@@ -132,7 +132,7 @@ def test_a_refused_batch_is_one_message(work: Workplace, provider: str) -> None:
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
-@pytest.mark.parametrize("moment", ["handed in", "answered (in_progress)"])
+@pytest.mark.parametrize("moment", ["submitted", "answered (in_progress)"])
 def test_a_killed_run_collects_its_batch(work: Workplace, provider: str, moment: str) -> None:
     with BatchServer(looks=10**9) as server:
         process = started(work, provider, server)
@@ -223,7 +223,7 @@ def test_a_batch_that_was_never_begun_is_begun_once_no_other_can_be_it(work: Wor
         own = [name for name in server.batches if name not in theirs]
     assert done.code == 0, done.err
     assert "3 batches of this size under way" in done.err
-    assert "a batch of 6 requests was never begun" in done.err
+    assert "a batch of 6 requests was never started" in done.err
     assert len(own) == 1
     assert len(work.samples("demo_mcq@generate")) == DOCS
 

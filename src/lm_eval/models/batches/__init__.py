@@ -1,4 +1,4 @@
-"""Batches of providers: requests are handed in together, answered within a day, at half the price.
+"""Batches of providers: requests are submitted together and answered within a day, at half the price.
 
 Read in this order: protocols, stream.
 """

@@ -1,7 +1,7 @@
-"""The batch protocols of OpenAI and Anthropic: handing in, looking, and reading what came back.
+"""The batch protocols of OpenAI and Anthropic: submitting a batch, its state, and its results.
 
-Each protocol knows its addresses, limits and shapes; none knows what is asked. What happened to a line
-is a ``LineOutcome``: the body of a reply, or an error that may or may not be worth asking again.
+Each protocol knows its addresses, limits and shapes; none knows what is asked. The result of a line is a
+``LineOutcome``: the body of a reply, or an error after which asking again may or may not help.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lm_eval.errors import RequestError
 _AGAIN = frozenset((408, 409, 425, 429))
 _DELETED = frozenset((404, 410))
 _FOUND_WITHIN_S = 300.0
-"""How much earlier than ours the clock of a server may be."""
+"""How far the clock of a server may be behind ours."""
 
 
 class Connection(Protocol):
@@ -40,14 +40,14 @@ class BatchState:
     done: int
     total: int
     refused: str = ""
-    """Why the provider did not take it; empty where it did."""
+    """Why the provider did not accept it; empty if it did."""
     files: tuple[str, ...] = ()
     """Where its results are, for protocols that name them."""
 
 
 @dataclass(frozen=True)
 class LineOutcome:
-    """What became of one line: ``body`` of the reply, else ``error``."""
+    """The result of one line: ``body`` of the reply, else ``error``."""
 
     custom_id: str
     body: Any = None
@@ -70,16 +70,16 @@ class BatchProtocol(Protocol):
         """One request as a batch holds it."""
 
     def upload(self, lines: Sequence[bytes]) -> str:
-        """Hand in what a batch is made from; a name by which a batch of it is found. May be empty."""
+        """Upload what a batch is made from; a name by which the batch can be found, possibly empty."""
 
     def create(self, lines: Sequence[bytes], uploaded: str) -> str:
-        """Begin a batch; its id."""
+        """Start a batch; its id."""
 
     def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:
-        """The batches, but for those that are known, of which one may have been begun in that way."""
+        """Batches, except the known ones, that may be the one that was started with these arguments."""
 
     def holds(self, batch: str, custom_ids: Sequence[str]) -> bool | None:
-        """Whether a batch that ``find`` gave has these lines; None where that is not known yet."""
+        """Whether a batch from ``find`` has these lines; None if that is not known yet."""
 
     def state(self, batch: str) -> BatchState: ...
 
@@ -87,7 +87,7 @@ class BatchProtocol(Protocol):
 
 
 class OpenAIBatches:
-    """Files of JSONL, from which batches are begun."""
+    """Batches made from uploaded JSONL files."""
 
     most_lines = 50_000
     most_bytes = 200_000_000
@@ -121,27 +121,27 @@ class OpenAIBatches:
         return _id_in(self._connect("/v1/batches", json.dumps(asked).encode(), once=True))
 
     def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:  # noqa: ARG002
-        """The one that was made from the file, which is ours alone."""
+        """The batch that was made from the file, which is ours alone."""
         if not uploaded:
             return []
         listed = _listed(self._connect, "/v1/batches", "after", since)
-        own = (str(batch["id"]) for batch in listed if batch.get("input_file_id") == uploaded)
-        return list(islice(own, 1))
+        ours = (str(batch["id"]) for batch in listed if batch.get("input_file_id") == uploaded)
+        return list(islice(ours, 1))
 
     def holds(self, batch: str, custom_ids: Sequence[str]) -> bool | None:  # noqa: ARG002
         return True
 
     def state(self, batch: str) -> BatchState:
-        found = _object(self._connect(f"/v1/batches/{batch}"))
-        status = str(found.get("status"))
-        counts = found.get("request_counts") or {}
+        facts = _object(self._connect(f"/v1/batches/{batch}"))
+        status = str(facts.get("status"))
+        counts = facts.get("request_counts") or {}
         done = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
         refused = ""
         if status == "failed":
-            problems = (found.get("errors") or {}).get("data") or []
-            refused = "; ".join(str(one.get("message") or one.get("code")) for one in problems[:3])
+            problems = (facts.get("errors") or {}).get("data") or []
+            refused = "; ".join(str(p.get("message") or p.get("code")) for p in problems[:3])
             refused = refused or "it gave no reason"
-        names = (found.get("output_file_id"), found.get("error_file_id"))
+        names = (facts.get("output_file_id"), facts.get("error_file_id"))
         files = tuple(str(name) for name in names if name)
         total = int(counts.get("total") or 0)
         return BatchState(status in self._OVER, status, done, total, refused, files)
@@ -163,7 +163,7 @@ class OpenAIBatches:
 
 
 class AnthropicBatches:
-    """Batches of messages, each handed in with one request."""
+    """Batches of messages, each submitted with one request."""
 
     most_lines = 100_000
     most_bytes = 256_000_000
@@ -189,7 +189,7 @@ class AnthropicBatches:
         return _id_in(self._connect(self._batches, body, once=True))
 
     def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:  # noqa: ARG002
-        """Those of this size since then: more than that is not said of a batch under way."""
+        """Batches of this size since then: no more is known of a batch under way."""
         return [
             str(batch["id"])
             for batch in _listed(self._connect, self._batches, "after_id", since)
@@ -212,9 +212,9 @@ class AnthropicBatches:
         return any(line.get("custom_id") in sent for line in _lines(results))
 
     def state(self, batch: str) -> BatchState:
-        found = _object(self._connect(f"{self._batches}/{batch}"))
-        counts = {name: int(number) for name, number in (found.get("request_counts") or {}).items()}
-        total, status = sum(counts.values()), str(found.get("processing_status"))
+        facts = _object(self._connect(f"{self._batches}/{batch}"))
+        counts = {name: int(number) for name, number in (facts.get("request_counts") or {}).items()}
+        total, status = sum(counts.values()), str(facts.get("processing_status"))
         done = total - counts.get("processing", 0)
         return BatchState(status == "ended", status, done, total)
 
@@ -243,10 +243,10 @@ def _object(body: bytes) -> dict[str, Any]:
 
 
 def _id_in(body: bytes) -> str:
-    found = _object(body).get("id")
-    if not isinstance(found, str) or not found:
+    name = _object(body).get("id")
+    if not isinstance(name, str) or not name:
         raise RequestError(f"The provider answered without an id: {body[:200]!r}")
-    return found
+    return name
 
 
 def _listed(connect: Connection, path: str, cursor: str, since: float) -> Iterator[dict[str, Any]]:
@@ -254,7 +254,7 @@ def _listed(connect: Connection, path: str, cursor: str, since: float) -> Iterat
     after = ""
     while True:
         page = _object(connect(f"{path}?limit=100{after}"))
-        batches = [one for one in page.get("data") or [] if isinstance(one, dict)]
+        batches = [batch for batch in page.get("data") or [] if isinstance(batch, dict)]
         yield from batches
         if not page.get("has_more") or not batches:
             return
@@ -270,7 +270,7 @@ def _lines(body: bytes) -> Iterator[Mapping[str, Any]]:
 
 
 def _created(batch: Mapping[str, Any]) -> float:
-    """When a batch was begun, in seconds; written as such or as ``2024-08-20T18:37:24Z``."""
+    """When a batch was started, in seconds; written as a number or as ``2024-08-20T18:37:24Z``."""
     moment = batch.get("created_at")
     if isinstance(moment, int | float):
         return float(moment)

@@ -1,9 +1,10 @@
-"""Requests of a run → batches of a provider → answers, across any number of deaths of the run.
+"""Requests of a run → batches of a provider → answers, however often the run dies.
 
-What a batch holds is noted beside the run's answers before it is handed in, and its id as soon as the
-provider says it. A line's ``custom_id`` begins with the key of its request, so that whichever process
-collects a batch knows whose reply each line is. It ends with a mark of this handing in, by which a batch
-whose id was never heard is told from all others. A batch is forgotten once all its answers are on disk.
+The lines of a batch are noted beside the run's answers before it is submitted, and its id as soon as the
+provider returns it. A line's ``custom_id`` begins with the key of its request, so that whichever process
+collects a batch knows which request each line answers. It ends with a mark of this submission, by which
+a batch whose id never arrived is told from all others. A batch is forgotten once its answers are
+stored.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LEAST_TIMEOUT_S = 600.0
 _LARGEST_REPLY = 2**30
 _AGAIN = (408, 409, 425, 429)
 _MARK = 16
-"""Characters by which the lines of one handing in differ from all others; an id has 64 at most."""
+"""Characters that mark the lines of one submission; an id has at most 64 in all."""
 
 
 class Notes(Protocol):
@@ -54,7 +55,7 @@ class OpenBatch:
     candidates: list[str] = field(default_factory=list, compare=False)
     """Batches of the provider that may be this one, while its id is not known."""
     seen: tuple[str, int] = field(default=("", -1), compare=False)
-    """What was last said about it."""
+    """Its state when the user was last told."""
 
     @property
     def keys(self) -> list[str]:
@@ -110,17 +111,17 @@ class BatchStream:
         pending = {key for batch in self._open for key in batch.keys}
         if self._open:
             self._say(f"collecting {_batches(len(self._open))} of an earlier run")
-        self._hand_in({key: line for key, line in waiting.items() if key not in pending})
+        self._submit({key: line for key, line in waiting.items() if key not in pending})
         while waiting:
             again: dict[str, _Line] = {}
-            self._hand_in(self._never_begun(waiting))
+            self._submit(self._never_started(waiting))
             over = [(batch, state) for batch, state in self._looked() if state.is_over]
             for batch, state in over:
                 yield from self._collected(batch, state, waiting, again)
                 self._forget(batch)
             if again:
                 self._say(f"asking again for {len(again):,} lines that expired or failed")
-                self._hand_in(again)
+                self._submit(again)
             if waiting and not over:
                 time.sleep(self._look_s)
 
@@ -148,7 +149,7 @@ class BatchStream:
         waiting: dict[str, _Line],
         again: dict[str, _Line],
     ) -> Iterator[tuple[int, Answered]]:
-        """The answers in a batch that is over; lines without one that may get one go to ``again``."""
+        """The answers in a batch that is over; lines that are to be asked again go to ``again``."""
         assert batch.id is not None
         if state.refused:
             self._forget(batch)
@@ -181,7 +182,7 @@ class BatchStream:
     def _answer(
         self, line: _Line, outcome: LineOutcome, again: dict[str, _Line]
     ) -> Answered | None:
-        """The answer of a line; None where it is asked again."""
+        """The answer to a line; None if it is asked again."""
         error, is_final = outcome.error, outcome.is_final
         if outcome.body is not None:
             try:
@@ -198,30 +199,30 @@ class BatchStream:
     # -- batches ---------------------------------------------------------------------------------
 
     def _noted(self) -> Iterator[OpenBatch]:
-        """The batches that an earlier process handed in; one without an id is looked for."""
+        """The batches that an earlier process submitted; one without an id is searched for."""
         batches = [OpenBatch.from_note(name, text) for name, text in self._notes.notes().items()]
         known = {batch.id for batch in batches if batch.id is not None}
         for batch in batches:
             if batch.id is None and not self._found(batch, known):
-                self._notes.note(batch.name, None)  # never begun: its lines are handed in anew
+                self._notes.note(batch.name, None)  # never started: its lines are submitted again
             else:
                 yield batch
 
     def _found(self, batch: OpenBatch, known: set[str]) -> bool:
-        """Whether the provider has batches of which one may be this, whose id was never heard."""
+        """Whether the provider has batches that may be this one, whose id never arrived."""
         size = len(batch.custom_ids)
         batch.candidates = self._protocol.find(batch.uploaded, size, batch.since, known)
         self._identify(batch)
         if batch.id is None and batch.candidates:
             self._say(
-                f"the id of a batch of {size:,} requests was never heard; the provider has "
+                f"the id of a batch of {size:,} requests never arrived; the provider has "
                 f"{_batches(len(batch.candidates))} of this size under way, and the results will say "
                 "whether it is among them"
             )
         return batch.id is not None or bool(batch.candidates)
 
     def _identify(self, batch: OpenBatch) -> None:
-        """Give a batch its id, or leave out candidates that turn out to be others."""
+        """Give a batch its id, or drop candidates that turn out to be others."""
         for candidate in list(batch.candidates):
             is_this = self._protocol.holds(candidate, batch.custom_ids)
             if is_this:
@@ -231,19 +232,19 @@ class BatchStream:
             if is_this is not None:
                 batch.candidates.remove(candidate)
 
-    def _never_begun(self, waiting: Mapping[str, _Line]) -> dict[str, _Line]:
-        """The lines of batches that none of their candidates was: these batches were never begun."""
+    def _never_started(self, waiting: Mapping[str, _Line]) -> dict[str, _Line]:
+        """The lines of batches without any candidate left: these batches were never started."""
         lost: dict[str, _Line] = {}
-        for batch in [one for one in self._open if one.id is None]:
+        for batch in [batch for batch in self._open if batch.id is None]:
             self._identify(batch)
             if batch.id is None and not batch.candidates:
-                self._say(f"a batch of {len(batch.custom_ids):,} requests was never begun")
+                self._say(f"a batch of {len(batch.custom_ids):,} requests was never started")
                 self._forget(batch)
                 lost |= {key: waiting[key] for key in batch.keys if key in waiting}
         return lost
 
-    def _hand_in(self, lines: Mapping[str, _Line]) -> None:
-        """Begin as many batches as the lines take."""
+    def _submit(self, lines: Mapping[str, _Line]) -> None:
+        """Start as many batches as the lines need."""
         mark = uuid.uuid4().hex[:_MARK]
         part: list[bytes] = []
         ids: list[str] = []
@@ -262,7 +263,7 @@ class BatchStream:
             self._begin(part, ids)
 
     def _begin(self, lines: Sequence[bytes], custom_ids: Sequence[str]) -> None:
-        """Begin one batch: noted before it is handed in, so that it is found whenever we die."""
+        """Start one batch: noted before it is submitted, so that it is found whenever we die."""
         batch = OpenBatch(f"batch {uuid.uuid4().hex}", list(custom_ids), time.time())
         self._notes.note(batch.name, batch.as_note())
         try:
@@ -275,11 +276,11 @@ class BatchStream:
             raise self._caller.explained(error) from error.__cause__
         self._open.append(batch)
         if batch.id is not None:
-            self._say(f"batch {batch.id}: {len(custom_ids):,} requests handed in")
+            self._say(f"batch {batch.id}: {len(custom_ids):,} requests submitted")
 
     def _create(self, lines: Sequence[bytes], batch: OpenBatch) -> None:
-        """Create the batch. Where the reply is lost, it may have begun all the same: never twice."""
-        known = {one.id for one in self._open if one.id is not None}
+        """Create the batch. If the reply is lost, it may have started: it must not start twice."""
+        known = {other.id for other in self._open if other.id is not None}
         for attempt in range(self._model.max_retries + 1):
             try:
                 batch.id = self._protocol.create(lines, batch.uploaded)
@@ -296,8 +297,8 @@ class BatchStream:
                 return
 
     def _looked(self) -> Iterator[tuple[OpenBatch, BatchState]]:
-        """How far each batch is whose id is known; told where it has moved."""
-        for batch in [one for one in self._open if one.id is not None]:
+        """The state of each batch whose id is known; the user is told of changes."""
+        for batch in [batch for batch in self._open if batch.id is not None]:
             assert batch.id is not None
             state = self._protocol.state(batch.id)
             if batch.seen != (state.status, state.done):
@@ -309,7 +310,7 @@ class BatchStream:
             yield batch, state
 
     def _forget(self, batch: OpenBatch) -> None:
-        self._open = [one for one in self._open if one is not batch]
+        self._open = [other for other in self._open if other is not batch]
         self._notes.note(batch.name, None)
 
     # -- the connection --------------------------------------------------------------------------
@@ -331,12 +332,12 @@ class BatchStream:
         if once not in self._transports:
             from lm_eval.models.http.transport import Transport
 
-            own = self._caller.transport.options
+            usual = self._caller.transport.options
             options = replace(
-                own,
+                usual,
                 num_concurrent=1,
-                max_retries=0 if once else own.max_retries,
-                timeout_s=max(own.timeout_s, _LEAST_TIMEOUT_S),
+                max_retries=0 if once else usual.max_retries,
+                timeout_s=max(usual.timeout_s, _LEAST_TIMEOUT_S),
                 max_response_bytes=_LARGEST_REPLY,
             )
             self._transports[once] = Transport(options, describe_secret=self._caller.redact)
@@ -349,7 +350,7 @@ class BatchStream:
 def use_batches(
     model: Any, *, key_of: Callable[[Any], bytes | None], notes: Notes, look_s: float
 ) -> None:
-    """Have a model behind a server hand in its requests for text as batches."""
+    """Have a model behind a server submit its requests for text as batches."""
     model.batches = BatchStream(
         model._calls,
         model,
@@ -370,6 +371,6 @@ def _batches(count: int) -> str:
 
 
 def _is_refused(error: RequestError) -> bool:
-    """Whether a provider has looked at what was handed in and does not take it."""
+    """Whether a provider has read what was submitted and refuses it."""
     status = error.status
     return status is not None and 400 <= status < 500 and status not in _AGAIN

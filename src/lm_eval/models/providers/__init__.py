@@ -1,4 +1,4 @@
-"""APIs of providers that do not speak OpenAI's protocol, or speak it at addresses of their own.
+"""APIs of providers with their own protocol, or with OpenAI's at their own addresses.
 
 Read in this order: native, anthropic, gemini, azure.
 """

@@ -15,7 +15,7 @@ from lm_eval.requests import Reply
 from lm_eval.requests.values import Usage
 
 VERSION = "2023-06-01"
-"""The protocol that is spoken here; ``header`` can name another."""
+"""The version of the protocol; ``header`` can name another."""
 _FINISH: dict[str, Literal["stop", "length", "refused"]] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -25,10 +25,10 @@ _FINISH: dict[str, Literal["stop", "length", "refused"]] = {
 
 @register_model("anthropic-chat", "anthropic-chat-completions")
 class AnthropicChat(NativeChat):
-    """Claude models. The API knows no seed, and stop strings of white space are applied here.
+    """Claude models. The API has no seed, and stop strings of white space are applied here.
 
-    With ``thinking_budget`` (from 1024 up) the model samples: the API then takes no temperature. Nor do
-    newer models, which is found out by asking: it is then left out, and a note says so.
+    With ``thinking_budget`` (from 1024 up) the model samples: the API then accepts no temperature. Nor
+    do newer models: if one refuses it, it is left out, and a note says so.
     """
 
     provider = "Anthropic"
@@ -93,7 +93,7 @@ class AnthropicChat(NativeChat):
 
     @staticmethod
     def parse_usage(outputs: Any) -> Usage | None:
-        """``input_tokens`` leaves out what the cache had or was given; reasoning is in the output."""
+        """``input_tokens`` leaves out tokens read from or written to the cache; reasoning is output."""
         block = outputs.get("usage")
         if not isinstance(block, Mapping):
             return None

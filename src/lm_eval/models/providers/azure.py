@@ -1,4 +1,4 @@
-"""OpenAI's models on Azure: OpenAI's protocol at the address of a resource, with a key of its own."""
+"""OpenAI's models on Azure: OpenAI's protocol at the address of a resource, with its own key."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ class AzureOpenAIChat(Adaptable, OpenAIChatCompletion):
         **kwargs: Any,
     ) -> None:
         name = self._model_name(model, pretrained)
-        given = base_url or os.environ.get(_ENDPOINT)
-        if not given:
+        base_url = base_url or os.environ.get(_ENDPOINT)
+        if not base_url:
             raise UsageError(
                 f"AzureOpenAIChat needs the address of the resource: base_url={_EXAMPLE} in "
                 f"--model_args, or the environment variable {_ENDPOINT}."
             )
         version = str(api_version or os.environ.get(_VERSION) or "")
-        addresses = settings.check_addresses(type(self).__name__, given, _EXAMPLE)
+        addresses = settings.check_addresses(type(self).__name__, base_url, _EXAMPLE)
         super().__init__(
             base_url=[_endpoint(address, name, version) for address in addresses],  # type: ignore[arg-type]
             model=name,
@@ -56,8 +56,8 @@ class AzureOpenAIChat(Adaptable, OpenAIChatCompletion):
 
     @cached_property
     def api_key(self) -> str:
-        has_other = self._auth_token is not None or self._header is not None
-        return provider_key("Azure OpenAI", _KEY, is_needed=not has_other)
+        is_signed = self._auth_token is not None or self._header is not None
+        return provider_key("Azure OpenAI", _KEY, is_needed=not is_signed)
 
     @cached_property
     def headers(self) -> Mapping[str, str]:

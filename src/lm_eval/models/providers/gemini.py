@@ -33,8 +33,8 @@ class GeminiChat(NativeChat):
     """Gemini models. ``base_url`` may end before ``/models/NAME:generateContent``.
 
     ``thinking_budget`` is sent as ``thinkingBudget``: 0 switches reasoning off where the model allows
-    it, -1 leaves the amount to the model, within ``max_gen_toks``. Summaries of the reasoning are asked
-    for, and kept beside the reply.
+    it, -1 leaves the amount to the model, within ``max_gen_toks``. Summaries of the reasoning are
+    requested, and kept beside the reply.
     """
 
     provider = "Google"
@@ -133,8 +133,8 @@ class GeminiChat(NativeChat):
 
 def _reply(candidate: Mapping[str, Any]) -> Reply:
     content = candidate.get("content")
-    found = content.get("parts") if isinstance(content, Mapping) else None
-    parts = [part for part in found or () if isinstance(part, Mapping)]
+    listed = content.get("parts") if isinstance(content, Mapping) else None
+    parts = [part for part in listed or () if isinstance(part, Mapping)]
     text, thought = (
         "".join(str(part.get("text") or "") for part in parts if bool(part.get("thought")) is flag)
         for flag in (False, True)
@@ -151,7 +151,7 @@ def _finish(reason: Any) -> Literal["stop", "length", "refused"] | None:
 
 
 def _with_method(address: str, model: str) -> str:
-    """The address of a model's ``generateContent``, where it is not that already."""
+    """The address of a model's ``generateContent``, unless it is that already."""
     parts = urlsplit(address)
     if parts.path.endswith(_METHOD):
         return address

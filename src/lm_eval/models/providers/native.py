@@ -1,4 +1,4 @@
-"""``NativeChat``: what chat APIs of providers share: a key of their own, a budget for reasoning.
+"""``NativeChat``: what the providers' own chat APIs share, such as keys and a budget for reasoning.
 
 A subclass says what a request looks like and how a reply is read. It works at the provider's address and
 at any other that speaks the same protocol, such as a gateway or vLLM, where a key may not be needed.
@@ -22,13 +22,12 @@ _UNSUPPORTED = re.compile(
 
 
 class Adaptable(TemplateAPI):
-    """Leaves out generation arguments that a model refuses: its first request, which travels alone,
-    finds that out."""
+    """Leaves out generation arguments that a model refuses, as its first request shows."""
 
     _left_out: frozenset[str] = frozenset()
 
     def leaves_out(self, error: RequestError, names: Sequence[str]) -> bool:
-        """Whether an error refuses one of the arguments ``names`` that is still sent; then it is not."""
+        """Whether an error refuses one of the arguments ``names``; from then on that is left out."""
         if error.status != 400 or not _UNSUPPORTED.search(str(error)):
             return False
         refused = [name for name in names if re.search(rf"\b{name}\b", str(error))]
@@ -106,7 +105,7 @@ class NativeChat(Adaptable):
 
 
 def provider_key(provider: str, variable: str, *, is_needed: bool) -> str:
-    """The key in an environment variable; an error that names it where one is needed."""
+    """The key in an environment variable; if one is needed and missing, an error names the variable."""
     key = os.environ.get(variable, "")
     if is_needed and not key:
         raise ModelError(
@@ -120,11 +119,11 @@ def signed(key_header: str, key: Callable[[], str], auth_token: str | None) -> d
     """The header that says who asks: a token as a bearer token, else the key in the provider's own."""
     if auth_token is not None:
         return {"Authorization": f"Bearer {auth_token}"}
-    return {key_header: found} if (found := key()) else {}
+    return {key_header: value} if (value := key()) else {}
 
 
 def split_system(messages: Sequence[Mapping[str, str]]) -> tuple[str, list[dict[str, str]]]:
     """System messages as one text, and the other turns."""
-    system = [one["content"] for one in messages if one["role"] == "system"]
-    turns = [dict(one) for one in messages if one["role"] != "system"]
+    system = [message["content"] for message in messages if message["role"] == "system"]
+    turns = [dict(message) for message in messages if message["role"] != "system"]
     return "\n\n".join(system), turns
