@@ -1,8 +1,8 @@
-"""What runs in the cluster: one model in a process of its own, fed with requests while it answers.
+"""What runs in the cluster: one model in its own process, which gets requests while it answers.
 
-An exchange brings requests and takes the answers that are ready, over a line of the driver's own or as
-a call of Ray. The model reads requests from a queue, as one stream that goes on for as long as there are
-any: it is never drained between two deliveries, and groups, batches and shared beginnings are those of a
+An exchange brings requests and returns the answers that are ready, over the driver's own connection or
+as a call of Ray. The model reads requests from a queue, as one stream that goes on as long as there are
+any: it is never drained between two deliveries, so groups, batches and shared beginnings are those of a
 run without Ray.
 """
 
@@ -36,17 +36,17 @@ Numbered = tuple[int, Request]
 """A request with its number in the driver's stream."""
 
 THREADS = 4
-"""Calls that a replica takes at a time: the line, or an exchange and one that follows it; questions."""
+"""Calls that a replica handles at a time: the line, or an exchange and the next one, and questions."""
 
 
 @dataclass(frozen=True)
 class ReplicaFacts:
-    """What the driver has to know of the model in a replica."""
+    """What the driver has to know about the model in a replica."""
 
     capabilities: Capabilities
     class_name: str
     identity: Mapping[str, Any] | None
-    """None where the backend's name and arguments are all there is."""
+    """None if the backend's name and arguments are all that decides answers."""
     chat_template: str | None
     is_tuned_for_chats: bool
     tokenizer_name: str
@@ -70,13 +70,13 @@ class Delivery:
     is_done: bool
     """Whether the stream has ended."""
     texts: list[tuple[int, str]]
-    """Of chats what the model saw of them, with the number of a request each."""
+    """Chats as the model saw them, each with the number of a request."""
     error: LmEvalError | None = None
     usage: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Replica:
-    """A model in the cluster. Nothing is loaded before ``load``, so that placing it takes a moment."""
+    """A model in the cluster. Nothing is loaded before ``load``, so that placing it is quick."""
 
     def __init__(self, backend: str, backend_class: type[LM] | None, folder: str) -> None:
         with suppress(OSError):  # relative paths mean the driver's, where the folder is here too
@@ -92,12 +92,12 @@ class Replica:
         self._thread = ThreadPoolExecutor(1, "model")
 
     def where(self) -> dict[str, Any]:
-        """Where this process is, which release it runs, and where it waits for the driver's line."""
+        """Where this process runs, which release it has, and where it waits for the driver's line."""
         import ray
 
         context = ray.get_runtime_context()
         address = ray.util.get_node_ip_address()
-        with suppress(OSError):  # an address that is the node's for others only
+        with suppress(OSError):  # an address by which only other nodes reach this one
             self._door = Door(address)
         return {
             "node": context.get_node_id(),
@@ -108,14 +108,14 @@ class Replica:
         }
 
     def load(self, model_args: Mapping[str, Any]) -> bytes:
-        """The facts of the loaded model, or the error that loading it ended with."""
+        """The facts of the loaded model, or the error that ended loading."""
         return self._thread.submit(self._load, dict(model_args)).result()
 
     def _load(self, model_args: dict[str, Any]) -> bytes:
         try:
             self._model = load_model(self._backend, model_args)
             return packed(facts_of(self._model))
-        except BaseException as error:  # whatever it is, it is the driver's to report
+        except BaseException as error:  # whatever it is, the driver reports it
             return packed(_surfaced(error, "could not load the model"))
 
     def ask(self, name: str, *arguments: Any) -> Any:
@@ -136,17 +136,17 @@ class Replica:
     # -- requests and answers ----------------------------------------------------------------
 
     def serve(self, secret: bytes) -> None:
-        """Exchange over the driver's line, for as long as the driver is there."""
+        """Exchange over the driver's line until the driver is gone."""
         assert self._door is not None
         with closing(self._door.admit(secret)) as line:
             for frame in line.frames():
                 line.send(self.exchange(*pickle.loads(frame)))
 
     def exchange(self, requests: bytes | None, is_last: bool, turn: int) -> bytes:
-        """Take requests, and give the answers that are ready, waiting for something to report.
+        """Take requests and return the answers that are ready; wait until there is something to report.
 
-        The first requests of a turn begin a stream, and leave that of an earlier turn at that;
-        ``is_last`` ends it behind those that came with it.
+        The first requests of a turn begin a stream, and abandon that of an earlier turn; ``is_last``
+        ends it after those that came with it.
         """
         with self._changed:
             if self._stream is not None and self._stream.turn != turn:
@@ -165,7 +165,7 @@ class Replica:
         return packed(delivery)
 
     def abandon(self) -> None:
-        """Leave the stream at that: nobody wants the answers any more."""
+        """End the stream: nobody wants its answers any more."""
         with self._changed:
             if self._stream is not None:
                 self._stream.abandon()
@@ -188,7 +188,7 @@ class Replica:
 
 
 class _Stream:
-    """One stream of requests through the model, which reads it in its own thread."""
+    """One stream of requests to the model, which reads it in its own thread."""
 
     def __init__(self, changed: threading.Condition, turn: int) -> None:
         self.turn = turn
@@ -224,12 +224,12 @@ class _Stream:
             return numbered[1]
 
     def take(self, index: int, answer: Answered, render: Callable[[Context], str] | None) -> bool:
-        """Note an answer; False where nobody wants it."""
+        """Note an answer; False if nobody wants it."""
         numbered = self._read.pop(index, None)
         if numbered is None:
             raise ModelError(
                 f"The model answered request {index} of its stream, which it was not asked or had "
-                "answered. A backend answers each request once."
+                "already answered. A backend answers each request once."
             )
         number, request = numbered
         text = None
@@ -281,21 +281,21 @@ class _Stream:
 
 
 def packed(value: Any) -> bytes:
-    """A value on its way to another process; contexts that requests share are in it once."""
+    """A value as bytes for another process; contexts that requests share are in it once."""
     buffer = io.BytesIO()
     _Packer(buffer, pickle.HIGHEST_PROTOCOL).dump(value)
     return buffer.getvalue()
 
 
 class _Packer(pickle.Pickler):
-    """Packs read-only mappings, which arguments for generation are, as plain ones."""
+    """Packs read-only mappings, such as arguments for generation, as plain ones."""
 
     def reducer_override(self, value: Any) -> Any:
         return (dict, (dict(value),)) if isinstance(value, MappingProxyType) else NotImplemented
 
 
 def facts_of(model: LM) -> ReplicaFacts:
-    """What the driver answers in the model's place."""
+    """What the driver answers on behalf of the model."""
     identity = model.identity()
     if identity is not None:
         redefined = {} if overridden(model, ["identity"]) else redefinition(model)
@@ -318,7 +318,7 @@ def facts_of(model: LM) -> ReplicaFacts:
 
 
 def _surfaced(error: BaseException, what: str) -> LmEvalError:
-    """The error as the driver raises it: one of ours as it is, any other with its name."""
+    """The error as the driver raises it: one of ours unchanged, any other with its name."""
     if isinstance(error, LmEvalError):
         return error
     traceback.print_exception(error, file=sys.stderr)

@@ -1,4 +1,4 @@
-"""The cluster: found or started, with one message for each way in which that goes wrong."""
+"""The Ray cluster, found or started, with one message for each way in which that can fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TOKEN_ADVICE = (
 
 @dataclass
 class Cluster:
-    """A connection to a Ray cluster. ``close`` ends it if it was made here."""
+    """A connection to a Ray cluster. ``close`` ends it if this process made it."""
 
     ray: Any
     address: str | None
@@ -42,7 +42,7 @@ class Cluster:
         if wanted and ":" in wanted:
             _knock(wanted)
         settings: dict[str, Any] = {"address": address} if address else {}
-        with quiet_stderr() as said:
+        with quiet_stderr() as printed:
             try:
                 ray.init(
                     **settings,
@@ -54,7 +54,7 @@ class Cluster:
             except Exception as error:
                 with suppress(Exception):
                     ray.shutdown()
-                raise _not_connected(wanted, error, said()) from error
+                raise _not_connected(wanted, error, printed()) from error
         return cls(ray, wanted, is_ours=True)
 
     @property
@@ -68,7 +68,7 @@ class Cluster:
         return [node for node in self.ray.nodes() if node["Alive"]]
 
     def room(self, needed: Mapping[str, float]) -> int:
-        """How many replicas the cluster is made for: by its GPUs, else one per node; at least one."""
+        """How many replicas the cluster has room for: by its GPUs, else one per node; at least one."""
         counts = [_fitting(node["Resources"], needed) for node in self.nodes]
         if not needed.get("GPU"):
             counts = [min(count, 1) for count in counts]
@@ -135,8 +135,8 @@ def _knock(address: str) -> None:
         ) from error
 
 
-def _not_connected(address: str | None, error: Exception, said: str) -> ModelError:
-    """One message for what Ray raised and what its threads said about it."""
+def _not_connected(address: str | None, error: Exception, printed: str) -> ModelError:
+    """One message for what Ray raised and what its threads printed."""
     text = str(error).strip()
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     where = f"at {address}" if address not in (None, "auto", "local") else "on this machine"
@@ -151,7 +151,7 @@ def _not_connected(address: str | None, error: Exception, said: str) -> ModelErr
             "address=auto, but no Ray cluster runs on this machine. Start one with `ray start --head`, "
             "give address=HOST:PORT, or leave address out to start one for this run alone."
         )
-    if "uthenticat" in text + said or "InvalidAuthToken" in said:
+    if "uthenticat" in text + printed or "InvalidAuthToken" in printed:
         return ModelError(
             f"The Ray cluster {where} did not let this process in: its token is missing or wrong. "
             f"{_TOKEN_ADVICE}"

@@ -1,8 +1,8 @@
-"""The line between the driver and one replica: frames over TCP, at a tenth of what a call of Ray costs.
+"""The line between the driver and one replica: frames over TCP, at a tenth of the cost of a Ray call.
 
-A call of Ray takes 0.8 ms of the driver's CPU time, whatever it carries, which is much for one answer.
-The replica listens on its node's address; the driver calls, and says the secret that Ray brought to
-both. Who does not know it is turned away before a byte of theirs is unpacked.
+A Ray call takes 0.8 ms of the driver's CPU time whatever it carries, which is much for one answer. The
+replica listens on its node's address; the driver connects, and sends the secret that Ray brought to
+both. Whoever does not know it is turned away before a byte of theirs is unpacked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import suppress
 
 SECRET_BYTES = 32
 CALL_S = 5.0
-"""How long a replica has to accept the driver's call, and the driver to say the secret."""
+"""How long a replica has to accept the driver's connection, and the driver to send the secret."""
 SEND_S = 60.0
 """How long a frame may take to leave the driver."""
 _LENGTH = struct.Struct("!Q")
@@ -24,7 +24,7 @@ _READ_AT_ONCE = 1 << 18
 
 
 class ReplicaLine:
-    """One end of a connection. What is sent as a frame arrives as a frame."""
+    """One end of a connection that carries whole frames."""
 
     def __init__(self, connection: socket.socket) -> None:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -33,7 +33,7 @@ class ReplicaLine:
 
     @classmethod
     def to(cls, host: str, port: int, secret: bytes) -> ReplicaLine:
-        """The driver's end of the line to a replica; an ``OSError`` where nobody can be reached."""
+        """The driver's end of the line to a replica; an ``OSError`` if it cannot be reached."""
         connection = socket.create_connection((host, port), CALL_S)
         connection.settimeout(SEND_S)
         connection.sendall(secret)
@@ -48,7 +48,7 @@ class ReplicaLine:
     def receive(self) -> list[bytes]:
         """The frames that one read completes, waiting for something to read.
 
-        Raises an ``OSError`` where the other end is gone.
+        Raises an ``OSError`` if the other end is gone.
         """
         part = self._connection.recv(_READ_AT_ONCE)
         if not part:
@@ -83,7 +83,7 @@ class Door:
         self.port: int = self._server.getsockname()[1]
 
     def admit(self, secret: bytes) -> ReplicaLine:
-        """The line of whoever says the secret first; nobody is admitted after that."""
+        """The line of whoever sends the secret first; nobody is admitted after that."""
         while True:
             connection, _ = self._server.accept()
             with suppress(OSError):
@@ -96,14 +96,14 @@ class Door:
 
 
 def _exactly(count: int, connection: socket.socket) -> bytes:
-    """This many bytes, or fewer where the connection ends before."""
-    said = b""
-    while len(said) < count:
-        part = connection.recv(count - len(said))
+    """This many bytes, or fewer if the connection ends before."""
+    received = b""
+    while len(received) < count:
+        part = connection.recv(count - len(received))
         if not part:
             break
-        said += part
-    return said
+        received += part
+    return received
 
 
 def readable(lines: Iterable[ReplicaLine], wait_s: float) -> list[ReplicaLine]:

@@ -1,11 +1,11 @@
 """Replicas of any backend on a Ray cluster, found or started, with one store of answers.
 
-Requests, keys, the store and scores stay in this process, the driver. Each replica holds the whole
+Requests, keys, the store and scores stay in this process, the driver. Each replica holds a complete
 backend and only answers, so that a run with Ray and one without resume each other.
 
-Replicas pull: each is given more when its model has read what it had. Requests of one doc stay
-together. What a replica had not answered when it died is asked again, before anything else and apart
-from the rest; a request that ends a second replica by itself has failed.
+Replicas pull: each gets more when its model has read what it had. Requests of one doc stay together.
+Requests that a replica had not answered when it died are asked again, first and by themselves; a
+request that alone ends a second replica has failed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from lm_eval.requests.values import Usage
 DEFAULT_TIMEOUT_S = 600.0
 _TEXTS_KEPT = 4096
 MOST_AT_WORK = 1024
-"""Requests that a replica holds at most; a model that wants more must answer some first."""
+"""The most requests a replica holds; a model that wants more must answer some first."""
 FEWEST_AT_WORK = 32
-"""As many as a replica may hold at the end of a run too, so that prompts still share beginnings."""
+"""A replica may hold this many even at the end of a run, so that prompts still share beginnings."""
 MOST_AHEAD = 64
-"""Requests that wait in a replica beside what its model has read."""
+"""The most requests that wait in a replica besides those its model has read."""
 _READ_AT_ONCE = 512
 _positive = partial(positive, model="ray")
 
@@ -108,12 +108,12 @@ class RayLM(StreamingLM):
 
     @classmethod
     def check_args(cls, model_args: Mapping[str, Any], *, name: str) -> None:
-        """As every backend; what is not Ray's is checked by the backend of the replicas."""
+        """As for every backend; the replicas' backend checks arguments that are not Ray's."""
         super().check_args(model_args, name=name)
-        own = model_args.get("backend_args")
-        if own is not None and not isinstance(own, Mapping):
+        more = model_args.get("backend_args")
+        if more is not None and not isinstance(more, Mapping):
             raise UsageError(
-                f"Model {name!r}: backend_args is a mapping, not {own!r}. Write it in JSON: "
+                f"Model {name!r}: backend_args is a mapping, not {more!r}. Write it in JSON: "
                 '--model_args \'{"backend": "hf", "backend_args": {"backend": "seq2seq"}, …}\'. Only '
                 f"arguments of the backend that are called {listing(RAY_ARGUMENTS)} need it."
             )
@@ -142,7 +142,7 @@ class RayLM(StreamingLM):
 
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
-        """The backend itself, here: a cluster is not needed for its tokens."""
+        """The backend itself, in this process: tokens need no cluster."""
         cls.check_args(model_args, name=name)
         backend, arguments = behind_ray(model_args)
         return load_model(backend, arguments, for_tokens=True)
@@ -171,11 +171,11 @@ class RayLM(StreamingLM):
 
     @property
     def answers_as(self) -> tuple[str, Mapping[str, Any]]:
-        """The backend and the arguments under which answers are kept."""
+        """The backend and the arguments under which answers are stored."""
         return self._backend, self._arguments
 
     def identity(self) -> Mapping[str, Any] | None:
-        """What the model in the replicas says of itself: with and without Ray, answers are equal."""
+        """The identity of the model in the replicas: answers are the same with and without Ray."""
         return self._facts.identity
 
     @property
@@ -228,10 +228,10 @@ class RayLM(StreamingLM):
 
     @property
     def warnings(self) -> list[str]:
-        """What the replicas say, each note once, and how many replicas found no place."""
+        """The warnings of the replicas, each once, and how many replicas could not be placed."""
         notes: dict[str, list[str]] = {}
-        for handle, said in self.pool.ask_all("warnings"):
-            for note in said:
+        for handle, warnings in self.pool.ask_all("warnings"):
+            for note in warnings:
                 notes.setdefault(note, []).append(f"replica {handle.number} on {handle.address}")
         shown = [
             note if len(self.pool.handles) == 1 else f"{note} ({listing(who, limit=4)})"
@@ -307,7 +307,7 @@ class Dispatch:
     # -- out ---------------------------------------------------------------------------------
 
     def _hand_out(self) -> bool:
-        """Give work to replicas that have none; False once everything is answered."""
+        """Give work to idle replicas; False once everything is answered."""
         self._queue.fill(2 * MOST_AT_WORK * len(self._pool.handles))
         for handle in self._pool.handles:
             if handle.state != "idle":
@@ -326,7 +326,7 @@ class Dispatch:
 
     @property
     def _most_ahead(self) -> int:
-        """Few near the end, so that all replicas finish together."""
+        """How many may wait in a replica: few near the end, so that all replicas finish together."""
         return max(1, min(MOST_AHEAD, len(self._queue) // (4 * self._replicas)))
 
     @property
@@ -335,7 +335,7 @@ class Dispatch:
         return max(FEWEST_AT_WORK, min(MOST_AT_WORK, share))
 
     def _go_on(self, handle: Handle, delivery: Delivery) -> None:
-        """Give the replica what it may have beside what it holds, or end its stream."""
+        """Give the replica more requests as far as it has room, or end its stream."""
         more: list[Numbered] = []
         is_last = False
         if not handle.is_ending:
@@ -384,7 +384,7 @@ class Dispatch:
 
 
 class _DocQueue:
-    """Requests that are read ahead, whole docs at a time; ``len`` counts those read and not taken."""
+    """Requests that are read ahead and handed out by whole docs; ``len`` counts those not taken."""
 
     def __init__(self, requests: Iterable[Request]) -> None:
         self._source = enumerate(requests)
@@ -396,7 +396,7 @@ class _DocQueue:
         return len(self._read)
 
     def fill(self, most: int) -> None:
-        """Read on, a part at a time: replicas wait meanwhile."""
+        """Read more requests, some at a time because replicas wait meanwhile."""
         if not self._is_read and len(self._read) < most:
             for _ in range(_READ_AT_ONCE):
                 numbered = next(self._source, None)
@@ -406,7 +406,7 @@ class _DocQueue:
                 self._read.append(numbered)
 
     def take(self, count: int) -> list[Numbered]:
-        """At least ``count`` requests where there are as many, up to the end of a doc."""
+        """At least ``count`` requests if there are that many, up to the end of a doc."""
         taken: list[Numbered] = []
         while self._read and (len(taken) < count or _doc(self._read[0]) == _doc(taken[-1])):
             taken.append(self._read.popleft())

@@ -1,4 +1,4 @@
-"""The replicas as the driver sees them: placed, loaded, asked, and made anew where one is lost."""
+"""The replicas as the driver sees them: placed, loaded, asked, and replaced if one is lost."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lm_eval.requests import Request
 from lm_eval.requests.values import Usage
 
 MOST_FAILED_LOADS = 3
-"""Loads in a row that may end a replica's process before it is given up."""
+"""A replica is given up after this many loads in a row that end its process."""
 _LOOK_UP_S = 1.0
 _LOADING_S = 0.05
 """As ``_LOOK_UP_S`` while replicas answer over their lines and others are being placed or loaded."""
@@ -34,11 +34,11 @@ State = Literal["placing", "loading", "idle", "working", "given up"]
 
 @dataclass(frozen=True)
 class Needs:
-    """What is in each replica, and what it takes."""
+    """What each replica runs, and the resources it needs."""
 
     backend: str
     backend_class: type[LM] | None
-    """The class, where replicas cannot find it by its name."""
+    """The class, if replicas cannot find it by its name."""
     model_args: Mapping[str, Any]
     resources: Mapping[str, float]
     timeout: float
@@ -47,7 +47,7 @@ class Needs:
 
 @dataclass
 class Handle:
-    """One replica, whichever process it is in."""
+    """One replica, whichever process runs it at present."""
 
     number: int
     actor: Any = None
@@ -100,12 +100,12 @@ class ReplicaPool:
         self._reasons: list[str] = []
         self._alone_since = time.monotonic()
         self._secret = secrets.token_bytes(SECRET_BYTES)
-        # A line is not encrypted: where Ray's own connections are, there is none.
+        # A line is not encrypted: if Ray's own connections are, there is none.
         self._has_lines = os.environ.get("RAY_USE_TLS", "0").lower() not in ("1", "true")
         self._look_up_at = 0.0
         self._class = self._ray.remote(Replica)
 
-    # -- life --------------------------------------------------------------------------------
+    # -- life cycle --------------------------------------------------------------------------
 
     def start(self) -> ReplicaFacts:
         """Place all replicas, and wait for the first to be loaded."""
@@ -146,10 +146,10 @@ class ReplicaPool:
             handle.line.close()
         handle.line, handle.is_awaited = None, False
 
-    # -- what happens ------------------------------------------------------------------------
+    # -- events ------------------------------------------------------------------------------
 
     def events(self) -> Iterator[tuple[Handle, Delivery | Lost]]:
-        """What comes next, if it concerns requests; replicas are placed and loaded on the way."""
+        """The next events that concern requests; replicas are placed and loaded on the way."""
         calls = {handle.pending: handle for handle in self.handles if handle.pending is not None}
         lines = {
             handle.line: handle for handle in self.handles if handle.is_awaited and handle.line
@@ -168,7 +168,7 @@ class ReplicaPool:
         yield from self._called(calls, 0 if lines else _LOOK_UP_S)
 
     def _heard(self, handle: Handle, line: ReplicaLine) -> Iterator[tuple[Handle, Delivery | Lost]]:
-        """What arrived on a line. Where the line ended, Ray knows why."""
+        """What arrived on a line. If the line ended, Ray knows why."""
         try:
             frames = line.receive()
         except OSError:
@@ -184,7 +184,7 @@ class ReplicaPool:
     def _called(
         self, calls: Mapping[Any, Handle], wait_s: float
     ) -> Iterator[tuple[Handle, Delivery | Lost]]:
-        """What came of calls of Ray."""
+        """The results of calls of Ray."""
         ready, _ = self._ray.wait(list(calls), num_returns=1, timeout=wait_s)
         for reference in ready:
             handle = calls[reference]
@@ -243,7 +243,7 @@ class ReplicaPool:
         self._call_up(handle)
 
     def _call_up(self, handle: Handle) -> None:
-        """Open a line to a replica. Where a firewall is between, exchanges are calls of Ray."""
+        """Open a line to a replica. If a firewall prevents that, exchanges are calls of Ray."""
         if handle.port is None or not self._has_lines:
             return
         life = handle.actor.serve.remote(self._secret)
@@ -254,7 +254,7 @@ class ReplicaPool:
             self._has_lines = False
 
     def _died(self, handle: Handle, error: Exception) -> Lost | None:
-        """Make a lost replica anew. What it had not answered is the caller's to ask again."""
+        """Replace a lost replica. The caller asks again for what it had not answered."""
         reason, state = _reason(error), handle.state
         if state == "placing" and "ModuleNotFoundError" in str(error):
             raise ModelError(
@@ -278,7 +278,7 @@ class ReplicaPool:
             self._reasons.append(f"on {handle.address}: {reason}")
         if handle.failed_loads >= MOST_FAILED_LOADS:
             handle.state = "given up"
-            if all(one.state == "given up" for one in self.handles):
+            if all(other.state == "given up" for other in self.handles):
                 raise self._none_left()
             warnings.warn(
                 f"Replica {handle.number} died {MOST_FAILED_LOADS} times in a row while it was "
@@ -300,7 +300,7 @@ class ReplicaPool:
         )
 
     def _check_patience(self) -> None:
-        """End the run where no replica has had a place for too long."""
+        """End the run if no replica could be placed for too long."""
         if any(handle.is_placed for handle in self.handles):
             self._alone_since = time.monotonic()
         elif time.monotonic() - self._alone_since > self._needs.timeout:
@@ -340,7 +340,7 @@ class ReplicaPool:
         handle.turn += 1
 
     def abandon(self) -> None:
-        """Leave all streams that are under way at that."""
+        """Abandon all streams that are under way."""
         for handle in self.handles:
             if handle.state == "working":
                 with suppress(Exception):
@@ -377,7 +377,7 @@ class ReplicaPool:
         return None
 
     def ask_all(self, name: str) -> list[tuple[Handle, Any]]:
-        """An attribute of the model of every replica that is there."""
+        """An attribute of the model of every idle replica."""
         answers = []
         for handle in self.handles:
             if handle.state == "idle":
@@ -387,7 +387,7 @@ class ReplicaPool:
 
     @property
     def usage(self) -> dict[str, Usage]:
-        """Task → what its requests cost, over all replicas that there were."""
+        """Task → what its requests cost, over all replicas, lost ones included."""
         total = {task: Usage(*usage.counts()) for task, usage in self._past_usage.items()}
         for handle in self.handles:
             _add_usage(total, handle.usage)
@@ -404,7 +404,7 @@ def _add_usage(total: dict[str, Usage], usage: Mapping[str, Sequence[Any]]) -> N
 
 
 def _differs(first: Mapping[str, Any] | None, other: Mapping[str, Any] | None) -> bool:
-    """Whether two identities are known to differ; what has no stable form is like no other."""
+    """Whether two identities are known to differ; those without a stable form are not compared."""
     return first != other and _UNKNOWN not in f"{first}{other}"
 
 
