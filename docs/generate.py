@@ -891,7 +891,8 @@ def library_tables() -> str:
         tasks = sum(len(one.members) or 1 for one in listed if one.folder == folder)
         there = ROOT / "docs" / "benchmarks" / f"{folder}.md"
         page = f" [Their prompts](benchmarks/{folder}.md)." if there.is_file() else ""
-        heading = f"### {folder.capitalize()}\n\n{len(rows)} names, {tasks:,} tasks.{page}\n\n"
+        title = "GLUE" if folder == "glue" else folder.capitalize()
+        heading = f"### {title}\n\n{len(rows)} names, {tasks:,} tasks.{page}\n\n"
         headings = ("Name", "What it asks", "Docs", "Language", "Asked as", "Licence", "Convention")
         parts.append(heading + table(headings, rows))
     return "\n".join(parts)

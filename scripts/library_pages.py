@@ -51,8 +51,9 @@ def pages() -> dict[Path, str]:
 
 
 def _page(area: str, listed: list[ListedTask], manager: TaskManager) -> str:
+    title = "GLUE" if area == "glue" else area.capitalize()
     parts = [
-        f"# {area.capitalize()}\n\nMade by `scripts/library_pages.py` from the files in "
+        f"# {title}\n\nMade by `scripts/library_pages.py` from the files in "
         f"`src/lm_eval/tasks/library/{area}`. Prompts show invented rows, without examples; ⟨ ⟩ marks "
         "the right answer. [All benchmarks](../library.md).\n"
     ]
