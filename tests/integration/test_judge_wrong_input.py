@@ -56,6 +56,25 @@ def test_a_file_that_is_not_there(work: Workplace) -> None:
     said(work.cli("score", "no.jsonl"), "no.jsonl")
 
 
+def test_one_of_two_files_is_missing(work: Workplace) -> None:
+    said(work.cli("run", *REPLY, "--nuggets", "nuggets.jsonl"), "--answers FILE is missing", "texts")
+    said(work.cli("run", *REPLY, "--answers", "answers.jsonl"), "--nuggets FILE is missing")
+
+
+def test_files_in_each_others_place(work: Workplace) -> None:
+    swapped = ("--nuggets", "answers.jsonl", "--answers", "nuggets.jsonl")
+    said(work.cli("run", *REPLY, *swapped), "answers.jsonl, line 1", "--answers")
+    both = ("--nuggets", "nuggets.jsonl", "--answers", "nuggets.jsonl")
+    said(work.cli("run", *REPLY, *both), "nuggets.jsonl, line 1", "--nuggets")
+    said(work.cli("run", *REPLY, "--items", "answers.jsonl"), "answers.jsonl, line 1", "--answers")
+
+
+@pytest.mark.parametrize("command", [["score"], ["agree", "nuggets.jsonl"]])
+def test_files_without_labels(work: Workplace, command: list[str]) -> None:
+    said(work.cli(*command, "nuggets.jsonl"), "nuggets.jsonl holds no labels", "nugget-eval run")
+    said(work.cli(*command, "answers.jsonl"), "nugget-eval run")
+
+
 def test_empty_files(work: Workplace) -> None:
     work.write("answers.jsonl", "\n")
     said(run(work), "answers.jsonl holds no answers")
@@ -203,7 +222,8 @@ def test_wrong_values_of_flags(work: Workplace) -> None:
     said(work.cli("rn"), "Did you mean 'run'?")
     said(work.cli("compare", *DATA, *REPLY, "--prompt_types", "short_cot"), "nothing to compare")
     said(work.cli("compare", *DATA, *REPLY, "--prompt_types", "a,b"), "prompt_type is 'a'")
-    said(work.cli("preview", "--item", "4"), "0 to 0")
+    said(work.cli("preview", "--item", "4"), "only one item, number 0")
+    said(work.cli("preview", *DATA, "--item", "9"), "--item 9", "numbered 0 to 1")
     said(work.cli("score", "answers.jsonl"), "answers.jsonl, line 1", "nuggets")
 
 

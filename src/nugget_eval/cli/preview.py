@@ -35,7 +35,9 @@ def preview(args: argparse.Namespace) -> int:
     config = config_of(args, ["model", "data", "evaluation"])
     items = _items(config)
     if not 0 <= args.item < len(items):
-        raise UsageError(f"--item {args.item}: items are numbered 0 to {len(items) - 1}.")
+        numbers = f"items are numbered 0 to {len(items) - 1}"
+        numbers = numbers if len(items) > 1 else "there is only one item, number 0"
+        raise UsageError(f"--item {args.item}: {numbers}.")
     item = items[args.item]
     if not item.nuggets:
         raise UsageError(f"Item {args.item} ({item.name}) has no nuggets, so there is no prompt.")

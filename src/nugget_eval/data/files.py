@@ -35,12 +35,12 @@ T = TypeVar("T")
 
 def read_topics(path: str | Path) -> Iterator[Topic]:
     """The topics of a nuggets file. A qid that occurs twice is an error."""
-    return _read(path, Topic.of, lambda topic: (topic.qid,))
+    return _read(path, _topic, lambda topic: (topic.qid,))
 
 
 def read_answers(path: str | Path) -> Iterator[Answer]:
     """The answers of a TREC RAG run. A run that answers a topic twice is an error."""
-    return _read(path, Answer.of, lambda answer: (answer.run_id, answer.topic_id))
+    return _read(path, _answer, lambda answer: (answer.run_id, answer.topic_id))
 
 
 def read_assignments(path: str | Path) -> Iterator[Assignment | PassageAssignment]:
@@ -185,12 +185,35 @@ def _best(labels: list[Label | None]) -> Label | None:
     return best if best == "support" or None not in labels else None
 
 
+def _topic(row: Row) -> Topic:
+    if "answer" in row.values and "nuggets" not in row.values:
+        raise row.error(
+            "this is the answer of a run, not a topic with its nuggets. Give such a file with --answers."
+        )
+    return Topic.of(row)
+
+
+def _answer(row: Row) -> Answer:
+    if "nuggets" in row.values and "answer" not in row.values:
+        raise row.error(
+            "these are nuggets, not the answer of a run. Give such a file with --nuggets, or with "
+            "--items if it also holds the texts."
+        )
+    return Answer.of(row)
+
+
 def _assignment(row: Row) -> Assignment | PassageAssignment:
     return PassageAssignment.of(row) if "docid" in row.values else Assignment.of(row)
 
 
 def _labelled(row: Row) -> Labelled:
-    key = row.key("nuggets", "block_nuggets_assignment", "global_nuggets_assignment")
+    names = ("nuggets", "block_nuggets_assignment", "global_nuggets_assignment")
+    if "answer" in row.values and not any(name in row.values for name in names):
+        raise row.error(
+            "this is the answer of a run, without nuggets. Judge it with "
+            "`nugget-eval run --nuggets FILE --answers FILE`."
+        )
+    key = row.key(*names)
     if key == "nuggets":
         return _assignment(row)
     return Block.of(row) if key.startswith("block") else Gold.of(row)

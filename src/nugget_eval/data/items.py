@@ -76,13 +76,22 @@ def load_items(data: DataConfig) -> Loaded:
     elif data.nuggets and data.answers:
         loaded = _from_answers(data.nuggets, data.answers)
     else:
-        raise UsageError(
-            "Nothing to judge. Give --nuggets FILE and --answers FILE, or --items FILE with blocks or "
-            "passages."
-        )
+        raise UsageError(_missing_files(data))
     if data.gold:
         loaded = _with_gold(loaded, data.gold)
     return _checked(loaded, data.limit)
+
+
+def _missing_files(data: DataConfig) -> str:
+    """What to say if the files do not hold both texts and nuggets."""
+    if data.nuggets:
+        return "--answers FILE is missing: the texts in which the nuggets are looked for."
+    if data.answers:
+        return "--nuggets FILE is missing: the nuggets to look for in the answers."
+    return (
+        "Nothing to judge. Give --nuggets FILE and --answers FILE, or --items FILE with blocks or "
+        "passages."
+    )
 
 
 def _from_answers(nuggets: str, answers: Sequence[str]) -> Loaded:
