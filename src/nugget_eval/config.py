@@ -228,13 +228,19 @@ class ModelConfig(_Section):
     prompt_type: str = _setting(
         "short_cot",
         one_of(lambda: [*prompt_type_names(), AUTO]),
-        "prompt type; auto chooses one by the nuggets of each topic",
+        "prompt type, see `nugget-eval formats`; auto chooses one by the nuggets of each topic",
     )
-    format_type: str = _setting("json", one_of(FORMAT_TYPES), "output format that is asked for")
+    format_type: str = _setting(
+        "json", one_of(FORMAT_TYPES), "output format to ask for, see `nugget-eval formats`"
+    )
     domain: str | None = _setting(
-        None, optional(one_of(domain_names)), "domain whose rules are added to the prompt"
+        None,
+        optional(one_of(domain_names)),
+        "domain whose rules are added to the prompt, see `nugget-eval formats`",
     )
-    language: str = _setting("en", one_of(language_names), "language of the prompt")
+    language: str = _setting(
+        "en", one_of(language_names), "language of the prompt, see `nugget-eval formats`"
+    )
     examples: str | None = _setting(
         None,
         text,
@@ -254,7 +260,7 @@ class ModelConfig(_Section):
         "(score each label of each nugget instead of asking for text), or evidence (score how much "
         "likelier the passage makes each nugget; for small models)",
     )
-    seed: int = _setting(1234, whole(0), "seed of fences, canaries and intervals")
+    seed: int = _setting(1234, whole(0), "seed of delimiters, canaries and intervals")
 
 
 @dataclass(repr=False)
@@ -274,7 +280,7 @@ class DataConfig(_Section):
         metavar="FILE",
     )
     gold: str | None = _setting(
-        None, text, "JSONL with labels by people, to compare with", metavar="FILE"
+        None, text, "JSONL with human labels to compare with", metavar="FILE"
     )
     limit: int | None = _setting(None, optional(whole(1)), "only the first N items", short="-L")
 
@@ -289,7 +295,10 @@ class EvaluationConfig(_Section):
     )
     permutations: int = _setting(1, whole(1), "orders of the nuggets in which each batch is asked")
     judges: list[dict[str, Any]] = _setting(
-        [], judges, "several judges instead of --model: BACKEND[:k=v,k=v] …"
+        [],
+        judges,
+        "several judges instead of --model, each a backend with its arguments: BACKEND:k=v,k=v",
+        metavar="JUDGE",
     )
     combine: str = _setting(
         "median", one_of(COMBINE), "how judges are combined: median or dawid_skene"

@@ -28,3 +28,8 @@ def test_a_ranking_comes_with_every_paired_test(tmp_path: Path) -> None:
     (pair,) = (line for line in done.out.splitlines() if line.startswith("up − down"))
     assert pair.split()[3:5] == ["all_score", "1.000"]
     assert pair.split()[-1] == "8–0–0"
+    work.write("one.jsonl", "".join(json.dumps(row) + "\n" for row in rows[:8]))
+    alone = work.cli("score", "one.jsonl", "--rank", "all_score")
+    assert alone.code == 0, alone.err
+    assert "Rank" in alone.out
+    assert "Won–tied–lost" not in alone.out  # no table without rows

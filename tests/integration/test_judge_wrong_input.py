@@ -57,7 +57,7 @@ def test_a_file_that_is_not_there(work: Workplace) -> None:
 
 
 def test_one_of_two_files_is_missing(work: Workplace) -> None:
-    said(work.cli("run", *REPLY, "--nuggets", "nuggets.jsonl"), "--answers FILE is missing", "texts")
+    said(work.cli("run", *REPLY, "--nuggets", "nuggets.jsonl"), "--answers FILE is missing")
     said(work.cli("run", *REPLY, "--answers", "answers.jsonl"), "--nuggets FILE is missing")
 
 
@@ -73,6 +73,21 @@ def test_files_in_each_others_place(work: Workplace) -> None:
 def test_files_without_labels(work: Workplace, command: list[str]) -> None:
     said(work.cli(*command, "nuggets.jsonl"), "nuggets.jsonl holds no labels", "nugget-eval run")
     said(work.cli(*command, "answers.jsonl"), "nugget-eval run")
+
+
+def test_gold_without_labels(work: Workplace) -> None:
+    said(run(work, "--gold", "nuggets.jsonl"), "nuggets.jsonl holds no labels", "`assignment`")
+
+
+def test_other_files_of_a_run_are_not_scored(work: Workplace) -> None:
+    labels = ("--model_args", "reply='support, not_support'", "--output_path", "out")
+    assert work.cli("run", *DATA, "--model", "dummy", *labels).code == 0
+    said(work.cli("score", "out/replies.jsonl"), "line 1", "assignments.jsonl in the same folder")
+    said(work.cli("score", "out"), "out is a folder", "assignments.jsonl")
+
+
+def test_examples_that_are_not_there(work: Workplace) -> None:
+    said(run(work, "--examples", "no.jsonl"), "no.jsonl", "No such file", "Check the path")
 
 
 def test_empty_files(work: Workplace) -> None:

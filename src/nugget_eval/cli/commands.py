@@ -99,11 +99,13 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_score(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="+", metavar="FILE", help="assignments, one file or more")
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="JSONL with labels, one file or more"
+    )
     options = {
         "--nuggets FILE": "score every topic of this file",
         **_PER_TOPIC,
-        "--rank MEASURE": "rank the runs by a measure, with tests",
+        "--rank MEASURE": "rank the runs by a measure, such as all_score, and test their differences",
         **_SEED,
         "--output_path -o DIR": "write metrics and a summary",
     }
@@ -112,10 +114,14 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_agree(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("gold", metavar="GOLD", help="labels by people, or by the first judge")
-    parser.add_argument("files", nargs="+", metavar="FILE", help="labels to compare with them")
+    parser.add_argument(
+        "gold", metavar="GOLD", help="JSONL with human labels, or with those of the first judge"
+    )
+    parser.add_argument(
+        "files", nargs="+", metavar="FILE", help="JSONL with labels to compare with them"
+    )
     options = {
-        "--measure NAME": "also compare the rankings of runs by this measure",
+        "--measure MEASURE": "also compare how both rank the runs by a measure, such as all_score",
         **_SEED,
         "--json FILE": "write the statistics to this file",
     }
@@ -146,12 +152,12 @@ _PARSERS: dict[str, tuple[str, str, Callable[[argparse.ArgumentParser], None]]] 
     ),
     "score": (
         "score files of labels",
-        "Score assignments: strict and lenient, vital and all, weighted; with coverage.",
+        "Score labels: strict and lenient measures over vital nuggets, all nuggets, and weighted.",
         _add_score,
     ),
     "agree": (
         "compare labels with gold, or judges with each other",
-        "Agreement of labels, with intervals: the first file is gold.",
+        "Measure how well labels agree with those of the first file, with intervals.",
         _add_agree,
     ),
     "compare": (
@@ -166,7 +172,7 @@ _PARSERS: dict[str, tuple[str, str, Callable[[argparse.ArgumentParser], None]]] 
     ),
     "formats": (
         "list prompt types, output formats, domains and languages",
-        "List what a prompt can be made of, with versions and changes.",
+        "List prompt types with their versions, output formats by example, domains and languages.",
         lambda _: None,
     ),
 }

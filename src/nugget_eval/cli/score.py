@@ -15,6 +15,7 @@ from nugget_eval.data.files import (
     AlignedLabels,
     align_labels,
     best_over_passages,
+    load_labels,
     one_per_topic,
     read_labelled,
     read_topics,
@@ -52,8 +53,9 @@ def score(args: argparse.Namespace) -> int:
     if ranking is not None:
         out.print()
         out.print(ranking_table(ranking))
-        out.print()
-        out.print(comparison_table(ranking.pairs))
+        if ranking.pairs:
+            out.print()
+            out.print(comparison_table(ranking.pairs))
     folder = check_output(args.output_path)
     if folder is not None:
         for name, run in metrics_names(runs).items():
@@ -70,25 +72,13 @@ def score_files(
     files: Sequence[str], nuggets: str | None, config: Config, how: Resampling
 ) -> list[RunScores]:
     """The scores of every run in the files; passages are put together by topic."""
-    items = [item for path in files for item in one_per_topic(_read_labels(path))]
+    items = [item for path in files for item in one_per_topic(load_labels(path))]
     if not items:
         raise DataError(
             f"{files[0]} holds no labels. Each line is a text with its labelled nuggets."
         )
     topics = list(read_topics(nuggets)) if nuggets else None
     return score_runs(items, topics=topics, trec_compat=config.metrics.trec_compat, how=how)
-
-
-def _read_labels(path: str) -> list[Labelled]:
-    """The records of a file; an error if it holds nuggets, and none of them was ever labelled."""
-    records = list(read_labelled(path))
-    rows = [nugget.to_row() for record in records for nugget in record.nuggets]
-    if rows and not any("assignment" in row for row in rows):
-        raise DataError(
-            f"{path} holds no labels: none of its nuggets has an `assignment`. Label them with "
-            "`nugget-eval run`, and give the assignments.jsonl that it writes."
-        )
-    return records
 
 
 # Agreement
@@ -98,7 +88,7 @@ def agree(args: argparse.Namespace) -> int:
     """Print how far files of labels agree; the first one is gold."""
     config = config_of(args, ["metrics"])
     how = Resampling.from_config(config.metrics, args.seed)
-    gold = _read_labels(args.gold)
+    gold = load_labels(args.gold)
     statistics: dict[str, Any] = {}
     aligned: dict[str, AlignedLabels] = {}
     out = console()
@@ -134,7 +124,7 @@ def agree(args: argparse.Namespace) -> int:
 
 def _aligned(gold: Sequence[Labelled], gold_path: str, path: str) -> AlignedLabels:
     """Labels side by side; passages are put together where gold is about whole topics."""
-    items = _read_labels(path)
+    items = load_labels(path)
     if not gold or not items:
         raise DataError(f"{path if gold else gold_path} holds no labels.")
     runs = {item.unit for item in items if isinstance(item, Assignment)}

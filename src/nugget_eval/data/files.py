@@ -28,6 +28,7 @@ from nugget_eval.data.records import (
     with_labels,
 )
 from nugget_eval.data.rows import Record, Row, read_rows, to_line
+from nugget_eval.files import ASSIGNMENTS
 from nugget_eval.reading.spellings import RANK, Label
 
 T = TypeVar("T")
@@ -56,6 +57,18 @@ def read_metrics(path: str | Path) -> Iterator[Metrics]:
 def read_labelled(path: str | Path) -> Iterator[Labelled]:
     """The lines of any file with labels, each by the key that holds its nuggets."""
     return _read(path, _labelled, None)
+
+
+def load_labels(path: str | Path) -> list[Labelled]:
+    """The lines of a file with labels; an error if it holds nuggets and none was ever labelled."""
+    records = list(read_labelled(path))
+    rows = [nugget.to_row() for record in records for nugget in record.nuggets]
+    if rows and not any("assignment" in row for row in rows):
+        raise DataError(
+            f"{path} holds no labels: none of its nuggets has an `assignment`. Label them with "
+            f"`nugget-eval run`, and give the {ASSIGNMENTS} that it writes."
+        )
+    return records
 
 
 def write_records(path: str | Path, records: Iterable[Record]) -> None:
@@ -212,6 +225,10 @@ def _labelled(row: Row) -> Labelled:
         raise row.error(
             "this is the answer of a run, without nuggets. Judge it with "
             "`nugget-eval run --nuggets FILE --answers FILE`."
+        )
+    if {"reply", "expected_count"} <= row.values.keys():
+        raise row.error(
+            f"this is a reply of a judge. The labels are in {ASSIGNMENTS} in the same folder."
         )
     key = row.key(*names)
     if key == "nuggets":

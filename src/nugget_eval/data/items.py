@@ -11,7 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from lm_eval.errors import DataError, UsageError, listing
 from nugget_eval.config import DataConfig
-from nugget_eval.data.files import match_topics, read_answers, read_labelled, read_topics
+from nugget_eval.data.files import (
+    load_labels,
+    match_topics,
+    read_answers,
+    read_labelled,
+    read_topics,
+)
 from nugget_eval.data.records import (
     Answer,
     Assignment,
@@ -175,7 +181,7 @@ def _with_gold(loaded: Loaded, path: str) -> Loaded:
     Labels of whole topics stay apart where the items are blocks; they are the labels of the items
     where these come from a single run.
     """
-    records = list(read_labelled(path))
+    records = load_labels(path)
     qids = [item.qid for item in loaded.items]
     unmatched = match_topics(qids, [gold.qid for gold in records], names=("the items", path))
     notes = [*loaded.notes, *unmatched]

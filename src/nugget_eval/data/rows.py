@@ -166,6 +166,11 @@ def _lines(path: str | Path) -> Iterator[tuple[int, str]]:
         raise DataError(
             f"{path}, line {number}: not UTF-8 ({error.reason}). Save the file as UTF-8."
         ) from None
+    except IsADirectoryError:
+        files = sorted(file.name for file in Path(path).glob("*.jsonl"))
+        raise DataError(
+            f"{path} is a folder. Give one of its files; those with JSON lines: {listing(files)}."
+        ) from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror}. Check the path.") from None
 

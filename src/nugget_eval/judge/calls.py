@@ -276,8 +276,8 @@ class JudgeCaller:
             self.held_by = ENFORCED
         elif wanted == "on":
             raise UsageError(
-                f"--constrain on is not possible: {problem}. Use --constrain off, or with a model that "
-                "scores text --constrain likelihood or, if it is small, evidence."
+                f"--constrain on is not possible: {problem}. Use --constrain off. With a model that "
+                "scores text, --constrain likelihood works too, or evidence if it is small."
             )
         else:
             warnings.warn(

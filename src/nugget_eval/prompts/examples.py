@@ -173,7 +173,10 @@ def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise PromptError(f"The examples in {path} cannot be read: {error}.") from None
+        reason = error.strerror if isinstance(error, OSError) else f"not UTF-8 ({error.reason})"
+        raise PromptError(
+            f"{path}, the file of examples, cannot be read: {reason}. Check the path."
+        ) from None
     for number, line in enumerate(lines, 1):
         if line.strip():
             where = f"{path}, line {number}"

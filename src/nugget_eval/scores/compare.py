@@ -285,7 +285,8 @@ def _score_tables(
     if len(runs) < 2:
         raise DataError(
             f"Rankings need at least two runs that both sides scored; there are {len(runs)}. "
-            f"Gold has {listing(left, 5)}; the other has {listing(right, 5)}."
+            f"Gold has {listing(left, 5)}; the other has {listing(right, 5)}. Give labels of several "
+            "runs on both sides."
         )
     _, table = _score_table([side[name] for side in (left, right) for name in runs], measure)
     first, second = (np.ascontiguousarray(side.T) for side in np.split(table, 2))
