@@ -1,7 +1,7 @@
-"""Few-shot turns and the doc's own turn become one context: plain text or chat messages.
+"""Joins few-shot turns and the turn of the doc into one context: plain text or chat messages.
 
 In: user text and answer of each shot and of the doc. Out: a ``Prompt`` (text kept as shared pieces)
-or a ``Chat``. What a turn says is decided by the format; here is only how turns are joined.
+or a ``Chat``. The format decides what a turn says; this module only joins turns.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ Context = Union[Prompt, Chat]
 class Turn:
     """One doc as a prompt shows it.
 
-    ``answer`` is None for the doc that is asked, and for a shot without a target, which then has no
-    assistant turn. ``gen_prefix`` starts the assistant's words.
+    ``answer`` is None for the doc being asked and for a shot without a target, which has no assistant
+    turn. ``gen_prefix`` starts the assistant's reply.
     """
 
     user: str
@@ -73,7 +73,7 @@ class Joints:
     fewshot_delimiter: str = "\n\n"
 
     def before_answer(self, user: str, gen_prefix: str | None) -> str:
-        """Between user text and answer; with a gen_prefix, nothing where either side has a blank."""
+        """Between user text and answer; with a gen_prefix, nothing if either side has white space."""
         if gen_prefix is None:
             return self.target_delimiter
         return self.target_delimiter if _is_bare_seam(user, gen_prefix) else ""
@@ -87,7 +87,7 @@ class Joints:
 
 
 def spoken(turn: Turn) -> str:
-    """What the assistant says in a shot: gen_prefix, a space where the seam needs one, the answer."""
+    """What the assistant says in a shot: gen_prefix, a space if the seam needs one, the answer."""
     answer = turn.answer or ""
     if not turn.gen_prefix:
         return answer
@@ -96,7 +96,7 @@ def spoken(turn: Turn) -> str:
 
 
 def join_system(system_instruction: str | None, description: str, delimiter: str) -> str:
-    """The text at the very start: system instruction and description, with one blank seam."""
+    """The text at the very start: system instruction and description, with white space between them."""
     if not system_instruction or not description:
         return f"{system_instruction or ''}{description}"
     seam = delimiter if _is_bare_seam(system_instruction, description) else ""
@@ -114,7 +114,7 @@ def plain_prompt(system: str, shots: Sequence[str], turn: Turn, joints: Joints) 
 
 
 def shot_messages(shot: Turn) -> tuple[Message, ...]:
-    """A shot as turns of its own: the user's and, where there is an answer, the assistant's."""
+    """A shot as separate turns: the user's and, if there is an answer, the assistant's."""
     user = Message("user", shot.user)
     return (user, Message("assistant", spoken(shot))) if shot.answer else (user,)
 

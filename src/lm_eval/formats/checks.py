@@ -1,4 +1,4 @@
-"""The fields of a format, checked: each by itself, and what no single field shows.
+"""Checks the fields of a format: each by itself, then how they fit together.
 
 In: a field's value as YAML gives it. Out: the value that ``PromptFormat`` holds, or an error that
 says where it is from and what is expected.
@@ -28,7 +28,7 @@ from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader
 from lm_eval.formats.variants import check_enforced
 
-# The ways to compare scored choices: by sums, by length, against what is likely anyway
+# The ways to compare scored choices: by sum, by length, or against a prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class Normalisation:
 
 
 NORMALISATIONS = {
-    one.name: one
-    for one in (
+    normalisation.name: normalisation
+    for normalisation in (
         Normalisation("none", "acc", "sum"),
         Normalisation("character", "acc_norm", "per character"),
         Normalisation("byte", "acc_bytes", "per byte"),
@@ -55,16 +55,16 @@ _BY_METRIC = {normalisation.metric: normalisation for normalisation in NORMALISA
 MUTUAL_INFORMATION = NORMALISATIONS["pmi"].metric
 CALIBRATED = NORMALISATIONS["calibrated"].metric
 CONTENT_FREE = ("N/A", "", "[MASK]")
-"""Replace the question to see what is likely without one; the mean over these counts."""
+"""Texts that replace the question, to see what is likely without one; their mean counts."""
 
 
 def normalisation_of(metric: str) -> Normalisation | None:
-    """The normalisation behind a metric; None for one that compares nothing."""
+    """The normalisation behind a metric; None for a metric that compares no choices."""
     return _BY_METRIC.get(metric)
 
 
 def leading(metrics: Iterable[str], normalization: str | None) -> tuple[str, ...]:
-    """The metrics with that of the normalisation in front, where it is shown as the score."""
+    """The metrics, with the metric of the normalisation first if there is one."""
     if normalization is None:
         return tuple(metrics)
     first = NORMALISATIONS[normalization].metric
@@ -168,7 +168,7 @@ def _words(value: Any, where: str) -> dict[str, dict[str, str]]:
     words = _mapping("words", value, where)
     for language, texts in words.items():
         is_table = isinstance(texts, Mapping) and all(
-            isinstance(text, str) for one in texts.items() for text in one
+            isinstance(text, str) for pair in texts.items() for text in pair
         )
         if not isinstance(language, str) or not is_table:
             raise ConfigError(
@@ -195,11 +195,11 @@ _CHECKS: dict[str, Callable[[Any, str], Any]] = {
     "words": _words,
     "grammar": checked_grammar,
 }
-"""Field → what makes its value, where a type alone does not tell whether it fits."""
+"""Field → the function that checks and converts its value, if a check of the type is not enough."""
 
 
 def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> None:
-    """What no single field shows: a reader where text is read, placeholders, an instruction's end."""
+    """Check how the fields fit together: readers, placeholders, the end of the instruction."""
     if fmt.reads_text and fmt.scorer is None:
         raise ConfigError(
             f"{where}: a format that generates text needs a `scorer` that reads the answer, such as "
@@ -242,7 +242,7 @@ def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> N
 
 
 def _check_scored(fmt: PromptFormat, where: str) -> None:
-    """Refuse a ``scored`` that the other fields leave nothing to score for, or that shots belie."""
+    """Refuse a ``scored`` that contradicts the other fields."""
     problem, key = "", "scored" if fmt.scored is not None else "scored_format"
     if fmt.output_type != "multiple_choice":
         does = "generates text" if fmt.reads_text else "scores the target alone"
@@ -276,7 +276,7 @@ def _check_scored(fmt: PromptFormat, where: str) -> None:
 
 
 def _check_target_alone(fmt: PromptFormat, where: str) -> None:
-    """Refuse choices and their metrics where the target is all that is scored."""
+    """Refuse choices and their metrics if only the target is scored."""
     others = [name for name in fmt.metrics if name not in OF_ONE_TEXT]
     problem, key = "", "output_type"
     if fmt.answers != "text" or fmt.choice_labels is not None:
@@ -290,7 +290,7 @@ def _check_target_alone(fmt: PromptFormat, where: str) -> None:
 
 
 def _check_preamble(source: str, where: str) -> None:
-    """Refuse a preamble about one doc's choices: it comes before examples that have others."""
+    """Refuse a preamble about the choices of one doc: it comes before examples with other choices."""
     read = sorted(fields_read(source) & label_variables(()).keys())
     if read:
         raise ConfigError(
@@ -301,7 +301,7 @@ def _check_preamble(source: str, where: str) -> None:
 
 
 def _check_placeholders(text: str, names: tuple[str, ...], where: str) -> None:
-    """Plain ``{name}`` of the given names and no others: nothing that reaches into the data."""
+    """Refuse placeholders other than a plain ``{name}`` of ``names``, such as those with attributes."""
     wanted = " and ".join(f"{{{name}}}" for name in names)
     try:
         parts = list(string.Formatter().parse(text))

@@ -1,8 +1,8 @@
-"""Every spelling of a format becomes one ``PromptFormat``, with its fields checked.
+"""Compiles every spelling of a format to one ``PromptFormat``, with its fields checked.
 
 In: a name (``mcqa``), a mapping (``{type: mcqa, question_prefix: "Q: "}``), or a task's ``formats:``
-map. Out: frozen formats, or an error that says where the mapping is from and what is expected. Built-ins
-are YAML files in ``builtin/``; formats from elsewhere are registered the same way.
+map. Out: frozen formats, or an error that says where the mapping is from and what is expected. Built-in
+formats are YAML files in ``builtin/``; other formats are registered in the same way.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from lm_eval.registry import FORMATS, TEMPLATES
 
 
 def get_format(name: str) -> PromptFormat:
-    """The registered format of that name, compiled; unknown names are errors with the nearest.
+    """The registered format of that name, compiled; for an unknown name, the error names the nearest.
 
     ``name+enforced`` is the format with its answers enforced.
     """
@@ -44,18 +44,18 @@ def get_format(name: str) -> PromptFormat:
 
 
 def format_names() -> list[str]:
-    """All registered format names: built in, added by folder, by code, by installed packages."""
+    """All registered format names: built in, or added by a folder, by code or by installed packages."""
     _register_builtins()
     return list(FORMATS)
 
 
 def general_names() -> list[str]:
-    """The names of formats for any benchmark; not those that are somebody's prompt for one of them."""
+    """The names of formats for any benchmark, without conventions for a single one."""
     return [name for name in format_names() if get_format(name).kind == "general"]
 
 
 def is_format(name: Any) -> bool:
-    """Whether a format has that name; installed packages are asked only where nothing else has."""
+    """Whether a format has that name; installed packages are searched last."""
     _register_builtins()
     if not isinstance(name, str):
         return False
@@ -67,7 +67,7 @@ def register_format(name: str, definition: PromptFormat | Mapping[str, Any] | st
     _register_builtins()
     value: Any = Path(definition) if isinstance(definition, str) else definition
     place = str(value) if isinstance(value, Path) else _caller()
-    compiled = _compile_any(name, value, place)  # first: a bad definition takes no name
+    compiled = _compile_any(name, value, place)  # first: a bad definition is not registered
     FORMATS.register(name, value, place=place)
     _COMPILED[name] = (value, compiled)
 
@@ -79,9 +79,9 @@ def compile_format(
     where: str = "format",
     start: PromptFormat | None = None,
 ) -> PromptFormat:
-    """A mapping of fields as a format. ``type`` names the format it starts from, unless ``start`` is it.
+    """A mapping of fields as a format, based on the format that ``type`` names, or on ``start``.
 
-    ``where`` starts every error message: the file or task the mapping is from.
+    ``where`` starts every error message: the file or task that the mapping is from.
     """
     settings = dict(definition)
     if "type" in settings:
@@ -96,8 +96,8 @@ def compile_format(
 
 
 class OwnFormats(Mapping[str, PromptFormat]):
-    """A task's own formats by name. A built-in that is taken as it is (``mcqa: null``) is read when it
-    is first asked for: most runs ask for one of several."""
+    """A task's own formats by name. An unchanged built-in (``mcqa: null``) is read on first use: most
+    runs use one of several."""
 
     def __init__(self, formats: Mapping[str, PromptFormat | None]) -> None:
         self._formats = dict(formats)
@@ -164,17 +164,19 @@ def find_format(name: str, own: Mapping[str, PromptFormat], *, task: str) -> Pro
 def shortest_yaml(fmt: PromptFormat) -> str:
     """A format as the shortest YAML that compiles back to it: a base and what differs from it."""
     if fmt.name in _builtin_files() and len(same := _difference(fmt, get_format(fmt.name))) == 1:
-        return _dumped(same)  # the built-in itself, so the other built-ins need not be compiled
+        return _dumped(same)  # the built-in itself: the others need not be compiled
     bases = [get_format(name) for name in _builtin_files()]
     candidates = [_difference(fmt, base) for base in bases]
     candidates.append(_difference(fmt, None))
-    # A text is as long as its fields together, and each field but the type is the same in all of them.
-    fields = {key: value for found in candidates for key, value in found.items()}
+    # The length of a text is the sum of its fields, and every field but the type has one value in all.
+    fields = {key: value for candidate in candidates for key, value in candidate.items()}
     lengths = {key: len(_dumped({key: value})) for key, value in fields.items()}
     typed = lengths["type"] - len(fields["type"])
 
-    def length(found: dict[str, Any]) -> int:
-        return sum(typed + len(found[key]) if key == "type" else lengths[key] for key in found)
+    def length(candidate: dict[str, Any]) -> int:
+        return sum(
+            typed + len(candidate[key]) if key == "type" else lengths[key] for key in candidate
+        )
 
     return _dumped(min(candidates, key=length))
 
@@ -193,7 +195,7 @@ _SHOWN_FIRST = (
 
 @lru_cache(maxsize=1)
 def _builtin_files() -> dict[str, Path]:
-    """Name → file of every built-in, those of everyday use first."""
+    """Name → file of every built-in format, the everyday ones first."""
     folder = Path(__file__).parent / "builtin"
     paths = [*sorted(folder.glob("*.yaml")), *sorted((folder / "conventions").glob("*.yaml"))]
     files = {file.stem.replace("__", "::"): file for file in paths}
@@ -218,7 +220,7 @@ def _compiled(name: str, definition: Any) -> PromptFormat:
 
 
 def _caller() -> str:
-    """File and line of the code that registers a format, for the error when two take one name."""
+    """File and line of the code that registers a format, for the error about a name used twice."""
     frame = sys._getframe(2)
     return f"register_format() at {frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -275,7 +277,7 @@ def _base(name: Any, where: str) -> PromptFormat:
 
 
 def _difference(fmt: PromptFormat, base: PromptFormat | None) -> dict[str, Any]:
-    """The fields of ``fmt`` that ``base`` does not give, as YAML data."""
+    """The fields in which ``fmt`` differs from ``base``, as YAML data."""
     ours = fmt.as_data()
     theirs = (base or PromptFormat(name=fmt.name)).as_data()
     differing = {key: value for key, value in ours.items() if value != theirs[key]}

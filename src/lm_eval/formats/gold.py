@@ -1,9 +1,9 @@
-"""Which choice a target names: never two without an error.
+"""Finds the choice that a target names; a target that may name two is an error.
 
-In: a target as the data has it, the choices' texts and, where the data brings them, their labels. Out:
+In: a target as the data has it, the choices' texts and, if the data has them, their labels. Out:
 the index of the right choice. A target that could mean two different choices is an
 ``AmbiguousGoldError`` that shows the line to write; one that names none is a ``GoldError``, and its doc
-can be skipped. A format's own labels are never asked.
+can be skipped. A format's labels play no part.
 """
 
 from __future__ import annotations
@@ -39,24 +39,24 @@ Row = tuple[Any, Sequence[str], Sequence[str]]
 
 @dataclass(eq=False)
 class GoldColumn:
-    """How the targets of a task are understood: as it says, else by what all of them can be.
+    """How to understand the targets of a task: as the task says, else by what all of them can be.
 
-    Docs are looked at once, where one of them alone may mean two choices, and only as far as it takes:
-    most columns are settled by their first docs.
+    If one target alone may mean two choices, docs are read, once, until the meaning is settled; for most
+    columns, the first few are enough.
     """
 
     target_type: str | None = None
-    """One of ``TARGET_TYPES``, where the task says which."""
+    """One of ``TARGET_TYPES``, if the task says which."""
     rows: Callable[[], Iterable[Row]] | None = None
-    """None: there is one doc only."""
+    """None: there is only one doc."""
     is_data: bool = False
-    """Whether targets come from the data as they are; an index that a task computes is an index."""
+    """Whether targets come straight from the data; a number that the task computes is an index."""
     name: str = "answer"
     """The column's name, for the lines that messages suggest."""
     _fits: frozenset[str] | None = field(default=None, init=False)
 
     def fits(self) -> frozenset[str]:
-        """What all targets may be that can be anything at all; empty where they are a mixture."""
+        """The types that all targets with a meaning may have; empty for a mixture."""
         if self._fits is None:
             self._fits = frozenset(TARGET_TYPES)
             for target, choices, labels in self.rows() if self.rows else ():
@@ -70,17 +70,17 @@ class GoldColumn:
 
     @property
     def holds_indices(self) -> bool:
-        """Whether numbers are indices, so that no doc's own texts need be looked at."""
+        """Whether numbers are indices, so that the texts of a doc need not be compared."""
         return self.rows is None or not self.is_data or self.fits() == {"index"}
 
     @property
     def holds_labels(self) -> bool:
-        """Whether other docs show that labels are upper-case letters or the data's own."""
+        """Whether other docs show that targets are labels: upper-case letters, or those of the data."""
         return self.rows is not None and "label" in self.fits() != frozenset(TARGET_TYPES)
 
 
 ALONE = GoldColumn()
-"""The column of a doc that is looked at by itself."""
+"""The column of a single doc."""
 
 
 def resolve_gold(
@@ -92,7 +92,7 @@ def resolve_gold(
     """The index of the right choice.
 
     ``target`` may be a 0-based index, the choice's own text, its label in the data, an upper-case
-    letter, or digits. What could mean two choices is an error, unless the column settles it.
+    letter, or digits. A target that could mean two choices is an error, unless the column settles it.
     """
     if column.target_type is not None:
         return _as_type(target, choices, labels, column.target_type)
@@ -115,7 +115,7 @@ def resolve_gold(
 def _plain_index(target: str, choices: Sequence[str]) -> int | None:
     """The index of a text that is neither a letter nor digits, or of a letter that is not a text.
 
-    What most targets are, at a fraction of the cost of looking at all readings.
+    Most targets are such, and this costs a fraction of looking at all readings.
     """
     if target[:2].isalpha() and len(target) > 1:
         indices = _indices_of(target, choices)
@@ -126,7 +126,7 @@ def _plain_index(target: str, choices: Sequence[str]) -> int | None:
 
 
 def readings_of(target: Any, choices: Sequence[str], labels: Sequence[str] = ()) -> Readings:
-    """Everything that a target may be, and the choice that it names then."""
+    """Everything that a target may be, with the choice that it then names."""
     count = len(choices)
     written = _written(target)
     readings: Readings = {}
@@ -151,9 +151,9 @@ def readings_of(target: Any, choices: Sequence[str], labels: Sequence[str] = ())
 
 def no_gold(target: Any) -> GoldError:
     """The error of a doc without a right answer."""
-    what = "an empty list" if isinstance(target, list | tuple) else shorten(target)
+    shown = "an empty list" if isinstance(target, list | tuple) else shorten(target)
     return GoldError(
-        f"doc_to_target gives {what}: the doc has no gold answer. Give it one in the data.",
+        f"doc_to_target gives {shown}: the doc has no gold answer. Give it one in the data.",
         skip_reason=NO_GOLD,
     )
 
@@ -184,7 +184,7 @@ def one_of_each_text(choices: Sequence[str], gold: Sequence[int]) -> list[int]:
 def check_not_cut(
     indices: Sequence[int], labels: Sequence[str], choices: Sequence[str], format_name: str
 ) -> None:
-    """Refuse a right choice beyond the labels of a format that drops what has none."""
+    """Refuse a right choice that the format drops, because it has too few labels."""
     if labels and max(indices) >= len(labels):
         raise GoldError(
             f"the right choice is number {max(indices) + 1} of {len(choices)}, but format "
@@ -202,8 +202,8 @@ def told_apart(
 ) -> tuple[Sequence[int], tuple[str, ...], tuple[str, ...]]:
     """The indices, labels and texts of choices, with every text once.
 
-    A text that several choices have means the right one of them, else the first. Their labels stay what
-    they are, unless the texts are the labels (``are_labels``).
+    A text that several choices share means the right one of them, else the first. Labels stay as they
+    are, unless the texts are the labels (``are_labels``).
     """
     kept = one_of_each_text(choices, gold)
     if are_labels:
@@ -221,7 +221,7 @@ def _written(target: Any) -> str:
 
 
 def is_missing(target: Any) -> bool:
-    """Whether the data has no value there: None, or NaN in a column of numbers."""
+    """Whether the data has no value: None, or NaN in a column of numbers."""
     if isinstance(target, str):
         return False
     return target is None or (isinstance(target, float) and math.isnan(target))
@@ -236,7 +236,7 @@ def _folded(text: str) -> str:
 
 
 def _indices_of(written: str, choices: Sequence[str]) -> list[int]:
-    """The indices of a text, whatever blanks are around it."""
+    """The indices of a text, with or without white space around it."""
     text = written.strip()
     return [at for at, choice in enumerate(choices) if choice == written or choice.strip() == text]
 
@@ -244,7 +244,7 @@ def _indices_of(written: str, choices: Sequence[str]) -> list[int]:
 def _label_index(
     written: str, bare: str, labels: Sequence[str], count: int, *, any_case: bool = False
 ) -> int | None:
-    """The index of a label in the data; where it has none, of an upper-case letter."""
+    """The index of a label of the data; if the data has none, of an upper-case letter."""
     if labels:
         index = _index_in(labels, (written, bare), any_case=any_case)
         if index is not None or any(len(label.strip()) == 1 for label in labels):
@@ -264,7 +264,7 @@ def _index_in(labels: Sequence[str], spellings: Iterable[str], *, any_case: bool
 
 
 def _as_type(target: Any, choices: Sequence[str], labels: Sequence[str], target_type: str) -> int:
-    """The index that a target names where the task says what targets are."""
+    """The index that a target names if the task states its type."""
     if is_missing(target):
         raise no_gold(target)
     written = _written(target)
@@ -298,11 +298,11 @@ def _is_doubtful(target: Any, readings: Readings, column: GoldColumn) -> bool:
 
 
 def _settled(target: Any, choices: Sequence[str], readings: Readings, column: GoldColumn) -> int:
-    """The index that remains when the whole column is looked at; an error where two remain."""
+    """The only index left after a look at the whole column; an error if two are left."""
     by_label = readings.get("label")
     if by_label is not None:
         if readings.get("text", by_label) == by_label:
-            return by_label  # with digits too: the data itself calls the choice so
+            return by_label  # digits too: the data gives the choice this label
         both = {kind: readings[kind] for kind in ("label", "text")}
         raise _ambiguous(target, choices, both, column)
     fits = column.fits()
@@ -330,7 +330,7 @@ def _ambiguous(
 
 
 def _seems(readings: Readings, column: GoldColumn) -> str:
-    """What the whole column looks like, where that speaks for one of the readings."""
+    """What the whole column looks like, if that supports one of the readings."""
     if column.rows is None:
         return ""
     fits = column.fits()

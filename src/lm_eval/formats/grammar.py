@@ -1,9 +1,9 @@
-"""The replies that an enforced format allows: one grammar per doc, beside the reader of the format.
+"""The replies that an enforced format allows: one grammar per doc, to match the format's reader.
 
-A ``Grammar`` is a row of parts, fixed words and holes, and each hole is one of some texts or a pattern.
-It is derived from what a right answer looks like (``target_format``), so that it allows what the format
-shows in its examples. Where a format asks for reasons first, ``opening`` is the phrase that ends them:
-the text before it is free, and what follows it is held to the parts.
+A ``Grammar`` is a sequence of parts: fixed words, and holes, each of which is one of several texts or a
+pattern. It is derived from ``target_format``, so that it allows what the format shows in its examples.
+If a format asks for reasons first, ``opening`` is the phrase that ends them: the text before it is free,
+and the text after it must match the parts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from lm_eval.config.fields import shorten
 from lm_eval.errors import ConfigError, FormatError, did_you_mean
 
 MOST_ORDERED = 6
-"""How many choices an enforced order may have: each order is a text of its own."""
+"""How many choices an enforced order may have: the grammar lists every order."""
 _NUMBER = r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,9})?"
 _SPECIAL = frozenset(r"\.+*?()|[]{}^$")
 
@@ -30,14 +30,14 @@ _SPECIAL = frozenset(r"\.+*?()|[]{}^$")
 class Hole:
     """Where an answer goes: one of ``choices``, else what a regular expression allows.
 
-    ``name`` is that of the kind of pattern (``number``, ``line``); empty for one that a format wrote.
+    ``name`` is the kind of pattern (``number``, ``line``); empty for a pattern from a format's file.
     """
 
     choices: tuple[str, ...] = ()
     pattern: str = ""
     name: str = ""
     without: str = ""
-    """For a line: the characters that end it, beside the line's end."""
+    """For a line: the characters that end it, besides a line break."""
 
     @property
     def regex(self) -> str:
@@ -45,16 +45,16 @@ class Hole:
 
     @property
     def is_open(self) -> bool:
-        """Whether a longer answer may begin with this one, so that the model must say when it ends."""
+        """Whether an answer has no fixed end, so that the model must say when it stops."""
         return not self.choices
 
     @property
     def ending(self) -> str:
-        """What may come behind an answer that another may begin with, as a regular expression.
+        """A regular expression for what may follow an answer that is the beginning of another.
 
-        Where a model may write only what a grammar allows, it could end such an answer with the token
-        that ends a text alone, which it seldom writes in the middle of one: numbers would grow, and
-        `New` would become `New York`.
+        A model that may only write what a grammar allows could end such an answer only with its
+        end-of-text token, which it rarely writes there: numbers would grow, and `New` would become
+        `New York`.
         """
         if self.choices:
             longer = [
@@ -69,7 +69,7 @@ class Hole:
 
     @property
     def gbnf(self) -> str | None:
-        """The hole in the notation of llama.cpp; None for a pattern that it has no words for."""
+        """The hole in the notation of llama.cpp; None for a pattern that cannot be written in it."""
         if self.choices:
             return "(" + " | ".join(map(_quoted, self.choices)) + ")"
         if self.name == "number":
@@ -100,12 +100,12 @@ def line(without: str = "") -> Hole:
 
 @dataclass(frozen=True)
 class Grammar:
-    """What a reply may be: ``parts`` in a row, after free text up to ``opening`` where there is one."""
+    """What a reply may be: ``parts`` in sequence, after free text up to ``opening`` if there is one."""
 
     parts: tuple[Part, ...]
     opening: str | None = None
     may_lead: bool = True
-    """Whether a blank may come first where there is no opening: tokens often begin with one."""
+    """Whether a space may come first if there is no opening: tokens often begin with one."""
 
     @property
     def holes(self) -> tuple[Hole, ...]:
@@ -123,12 +123,12 @@ class Grammar:
 
     @property
     def lead(self) -> str:
-        """What may come before the parts: a blank, or nothing."""
+        """What may come before the parts: a space, or nothing."""
         return " " if self.may_lead and not self.is_two_phase else ""
 
     @cached_property
     def regex(self) -> str:
-        """The parts as one regular expression, of the kind that all engines know."""
+        """The parts as one regular expression that all engines understand."""
         return self._joined("(?:")
 
     def _joined(self, group: str) -> str:
@@ -141,7 +141,7 @@ class Grammar:
 
     @cached_property
     def texts(self) -> tuple[str, ...] | None:
-        """Every text that the parts allow, without the blank; None where there are too many to list."""
+        """Every text that the parts allow, without the space; None if there is no end to them."""
         if len(self.holes) != 1 or self.is_open:
             return None
         (hole,) = self.holes
@@ -152,20 +152,20 @@ class Grammar:
 
     @cached_property
     def gbnf(self) -> str | None:
-        """The grammar in the notation of llama.cpp's server; None where it cannot be said there."""
+        """The grammar in the notation of llama.cpp's server; None if it cannot be written in it."""
         words = ['" "?'] if self.lead else []
         for part in self.parts:
-            said = part.gbnf if isinstance(part, Hole) else _quoted(part)
-            if said is None:
+            word = part.gbnf if isinstance(part, Hole) else _quoted(part)
+            if word is None:
                 return None
-            words.append(said)
+            words.append(word)
         return "root ::= " + " ".join(words)
 
     def structured_outputs(self, *, may_lead: bool = True) -> dict[str, Any]:
         """The grammar as vLLM takes it: a list of texts, else a regular expression.
 
-        Replies may hold more than the parts allow, behind an answer without an end: see ``held``.
-        ``may_lead``: whether a blank may come first.
+        Replies may go on after an answer without a fixed end: see ``held``. ``may_lead``: whether a
+        space may come first.
         """
         if self.texts is None or self.ends_open:
             return {"regex": f"{self.regex}{self._ending}"}
@@ -173,7 +173,7 @@ class Grammar:
         return {"choice": list(dict.fromkeys([*blanks, *self.texts]))}
 
     def held(self, reply: str) -> str | None:
-        """What the parts allow of a reply to ``structured_outputs``; None where they do not."""
+        """The beginning of a reply to ``structured_outputs`` that the parts allow; None without one."""
         if self.allows(reply):
             return reply
         pattern = f"({self.regex}){self._ending}"
@@ -202,7 +202,7 @@ class Grammar:
         }
 
     def from_object(self, text: str) -> str | None:
-        """The answer text in an object of ``schema``; None where it is not such an object."""
+        """The answer text in an object of ``schema``; None for any other text."""
         try:
             value = json.loads(text)
         except ValueError:
@@ -211,8 +211,8 @@ class Grammar:
         if not isinstance(value, Mapping) or set(value) != set(names):
             return None
         filled = iter([str(value[name]) for name in names])
-        said = "".join([next(filled) if isinstance(part, Hole) else part for part in self.parts])
-        return said if self.allows(said) else None
+        answer = "".join([next(filled) if isinstance(part, Hole) else part for part in self.parts])
+        return answer if self.allows(answer) else None
 
     def _hole_names(self) -> tuple[str, ...]:
         count = len(self.holes)
@@ -223,7 +223,7 @@ class Grammar:
         return self._compiled.fullmatch(text) is not None
 
     def may_become(self, text: str) -> bool:
-        """Whether a text that was cut off may be the beginning of one that the parts allow."""
+        """Whether a text that was cut off may be the beginning of an allowed one."""
         begun = text.lstrip()
         if self.texts is not None:
             return any(allowed.lstrip().startswith(begun) for allowed in self.texts)
@@ -233,32 +233,32 @@ class Grammar:
         return begun.startswith(first.lstrip()) or first.lstrip().startswith(begun)
 
     def split(self, reply: str) -> tuple[str, str]:
-        """A reply as its free text and what the parts are to allow, ``opening`` in neither of them."""
+        """A reply as its free text and its answer, without the ``opening`` between them."""
         if self.opening is None:
             return "", reply
-        free, opening, rest = reply.rpartition(self.opening)
-        return (free, rest) if opening else (reply, "")
+        free, opening, answer = reply.rpartition(self.opening)
+        return (free, answer) if opening else (reply, "")
 
     def answers(self, reply: str) -> tuple[tuple[str, tuple[int, int]], ...] | None:
-        """What fills each hole of a reply, with its span; None where the reply is not allowed."""
-        rest = self.split(reply)[1]
-        match = self._compiled.fullmatch(rest) or self._compiled.fullmatch(rest.rstrip())
+        """What fills each hole of a reply, with its span; None if the reply is not allowed."""
+        answer = self.split(reply)[1]
+        match = self._compiled.fullmatch(answer) or self._compiled.fullmatch(answer.rstrip())
         if match is None or (self.opening is not None and self.opening not in reply):
             return None
-        start = len(reply) - len(rest)
+        start = len(reply) - len(answer)
         return tuple(
             (match[group], (start + match.start(group), start + match.end(group)))
             for group in range(1, len(self.holes) + 1)
         )
 
     def before_answer(self, free: str) -> str:
-        """Free text as the prompt of the answer: with the opening at its end."""
+        """The free text with the opening at its end, as the prompt for the answer."""
         assert self.opening is not None
         seam = "" if not free.strip() or free[-1].isspace() else "\n"
         return f"{free}{seam}{self.opening}"
 
     def behind_opening(self) -> tuple[str, Grammar]:
-        """The white space between opening and answer, and the answer's grammar as a turn of its own."""
+        """The white space between opening and answer, and the grammar of the answer alone."""
         first = self.parts[0]
         if isinstance(first, str) and first.isspace():
             return first, Grammar(self.parts[1:])
@@ -266,7 +266,7 @@ class Grammar:
 
     @cached_property
     def longest(self) -> int:
-        """The bytes that opening and answer take at most; an answer without an end counts as 512."""
+        """The most bytes that opening and answer take; an answer without a fixed end counts as 512."""
         size = len((self.opening or "").encode()) + len(self.lead)
         for part in self.parts:
             texts = (part,) if isinstance(part, str) else part.choices
@@ -287,7 +287,7 @@ _OPEN_BYTES = 512
 
 
 def escaped(text: str) -> str:
-    """Text as a regular expression that every engine reads alike."""
+    """Text as a regular expression that every engine understands alike."""
     return "".join(f"\\{sign}" if sign in _SPECIAL else sign for sign in text)
 
 
@@ -303,7 +303,7 @@ _EXPECTED = f"one of {', '.join(KINDS)}, or {{regex: …}}"
 
 
 def checked_grammar(value: Any, where: str) -> Any:
-    """A format's ``grammar`` as YAML gives it, or an error; None: derived from its other fields."""
+    """A format's ``grammar``, checked; None means that it is derived from the other fields."""
     if value is None or (isinstance(value, str) and value in KINDS):
         return value
     if isinstance(value, Mapping) and set(value) == {"regex"} and isinstance(value["regex"], str):
@@ -331,7 +331,7 @@ def _check_regex(regex: str, where: str) -> None:
 
 
 def text_hole(declared: Any, choices: Sequence[str], after: str) -> Hole:
-    """Where a text is the answer: as the format declares, else one of the choices, else one line."""
+    """The hole of an answer in words: as the format declares, else one of the choices, else one line."""
     if isinstance(declared, Mapping):
         return Hole(pattern=str(declared["regex"]))
     if declared == "number":
@@ -370,8 +370,8 @@ def order_of(labels: Sequence[str]) -> Hole:
 def grammar_of(target_format: str, hole: Callable[[str], Hole], *, reasons_first: bool) -> Grammar:
     """The grammar of replies that look like ``target_format``.
 
-    ``hole`` gives what the answer may be, by what follows it. Everything before the
-    answer announces it: where the model gives reasons first, that is the opening.
+    ``hole`` gives what the answer may be, by what follows it. Everything before the answer announces it:
+    if the model gives reasons first, that is the opening.
     """
     before, after, is_behind, is_reasoned = "", "", False, reasons_first
     for text, name, *_ in string.Formatter().parse(target_format):

@@ -1,7 +1,7 @@
-"""What makes two formats, or two tasks, the same: twelve hex digits over what they say.
+"""Fingerprints of formats and tasks: twelve hex digits over what they say.
 
-A field that formats or tasks did not always have counts only where it is set, so that fingerprints stay
-as they are, and old scores comparable, when the language of formats and tasks grows.
+A field that was added later counts only if it is set, so that fingerprints stay the same, and old
+scores comparable, when formats and tasks gain fields.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ NEWER_FIELDS: dict[str, Any] = {
     **{"context_prefix": "", "context_delimiter": "\n", "rationale_format": "{rationale}\n"},
     **{"enforced": False, "grammar": None},
 }
-"""Fields that formats did not always have → the value with which they change nothing."""
+"""Fields that were added later → the value with which they change nothing."""
 _NEWER_METRICS = ("acc_norm", "exact_match")
-"""What formats with labels report since, with no prompt or reading changed."""
+"""Metrics that formats with labels have gained since; no prompt or reading changed."""
 
 
 def format_fingerprint(data: Mapping[str, Any], *, shows_labels: bool) -> str:
@@ -71,7 +71,7 @@ NEWER_TASK_KEYS = (
     *("primary_metric", "doc_to_context", "where", "skip_docs", "fewshot_match", "language"),
     *("doc_to_rationale", "shuffle_choices", "unfold"),
 )
-"""Keys that count where they are set, so that older fingerprints stay as they are."""
+"""Keys that count only if they are set, so that older fingerprints stay the same."""
 
 
 def task_fingerprint(config: TaskConfig) -> str:
@@ -97,5 +97,5 @@ def _stated(value: Any) -> Any:
 
 
 def _without_address(value: Any) -> str:
-    """A value as text; where a function lies in memory says nothing about what it does."""
+    """A value as text, without the memory address of a function."""
     return re.sub(r" at 0x[0-9a-f]+", "", str(value))

@@ -29,8 +29,7 @@ class Item:
     """A doc's question, choices and gold. ``gold`` holds every acceptable answer, the first one shown.
 
     Its elements are indices of choices, texts, or (for orders) tuples of indices. ``context`` is the
-    passage that the question is about and ``rationale`` a shot's worked reasoning, each empty where
-    there is none.
+    passage that the question is about and ``rationale`` a shot's worked reasoning; both may be empty.
     """
 
     doc: Mapping[str, Any]
@@ -66,8 +65,8 @@ def build_item(
 ) -> Item:
     """An item from extracted values. ``choices`` is None where there are none to choose from.
 
-    ``labels`` are those that the data keeps apart from the choices' texts, ``column`` says how the
-    targets of the task are understood, and ``choice_name`` is how Jinja reaches the choices.
+    ``labels`` are labels that the data keeps apart from the choices' texts, ``column`` says how to
+    understand the task's targets, and ``choice_name`` is how Jinja reaches the choices.
     """
     if type(choices) is not list:
         choices = written_choices(choices)
@@ -90,9 +89,9 @@ def question_text(value: Any) -> str:
 
 
 def around_blank(question: str, marker: str | None, format_name: str) -> tuple[str, str]:
-    """What a question says before its first blank, and after it without white space around."""
-    before, blank, rest = question.partition(marker or "_")
-    if not blank or not rest.strip():
+    """The question before its first blank, and the text after the blank, stripped."""
+    before, blank, after = question.partition(marker or "_")
+    if not blank or not after.strip():
         problem = "nothing behind its blank" if blank else f"no blank ({marker})"
         raise FormatError(
             f"the question {shorten(question, 60)} has {problem}, and format {format_name!r} scores "
@@ -100,7 +99,7 @@ def around_blank(question: str, marker: str | None, format_name: str) -> tuple[s
             "mcqa.",
             skip_reason=f"a question with {'nothing behind its' if blank else 'no'} blank",
         )
-    return before, rest.strip()
+    return before, after.strip()
 
 
 def passage_text(value: Any, key: str = "doc_to_context") -> str:
@@ -122,7 +121,7 @@ def choice_texts(value: Any, name: str = "choices") -> tuple[str, ...]:
 
     ``name`` is how Jinja reaches the value, for the line that a message suggests.
     """
-    if type(value) is not list:  # the usual case is told first: there are many docs
+    if type(value) is not list:  # the usual case first: there are many docs
         value = _listed(value, name)
     if len(value) < 2:
         amount = "is empty" if not value else f"holds one choice only ({shorten(value[0])})"
@@ -135,7 +134,7 @@ def choice_texts(value: Any, name: str = "choices") -> tuple[str, ...]:
 
 
 def _listed(value: Any, name: str) -> Sequence[Any]:
-    """The list that a value is, or that it is written out as, or the values of a mapping."""
+    """The value if it is a list, the list that its text spells out, or the values of a mapping."""
     value = written_choices(value)
     if isinstance(value, Mapping) and not any(map(_is_collection, value.values())):
         return list(value.values())
@@ -161,7 +160,7 @@ def _choice_text(value: Any) -> str:
 
 
 def written_choices(value: Any) -> Any:
-    """A list or mapping that is written out as text, as tables do (``["x", "y"]``), else the value."""
+    """The list or mapping that a text spells out, as in tables (``["x", "y"]``); else the value."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -182,7 +181,7 @@ _SEPARATORS = ("\n", ";", "|", "\t", " / ", ",")
 
 
 def _list_hint(value: Any, name: str) -> str:
-    """How to get at the list that a value holds."""
+    """How to reach the list inside a value."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             if isinstance(inner, list):
@@ -262,7 +261,7 @@ def _moved(answer: Any, new_index: Mapping[int, int]) -> Any:
 
 
 LabelStyle = Union[Literal["letters", "numbers", "choices"], tuple[str, ...], None]
-"""``choices`` means that the choice texts are the labels, as in classification."""
+"""``choices``: the choice texts are the labels, as in classification."""
 
 LABEL_STYLES = ("letters", "numbers", "choices")
 
@@ -308,7 +307,7 @@ def joined(labels: Sequence[str], word: str) -> str:
 
 
 def label_variables(labels: tuple[str, ...]) -> dict[str, Any]:
-    """What templates can read about the choices of a doc."""
+    """The variables about the choices of a doc that templates can read."""
     return {
         "_num_choices": len(labels),
         "_choice_labels": list(labels),

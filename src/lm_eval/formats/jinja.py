@@ -1,7 +1,7 @@
-"""A format and a task's field specs as one Jinja source: what the prompt would be, in stock Jinja.
+"""A format and a task's field specs as one Jinja source that stock Jinja renders to the prompt.
 
-Document and result files show this source, and other tools can render it. The harness itself calls
-the format, which is faster; both give the same bytes on every doc. ``unwrapped`` goes the other way.
+Result files show this source, and other tools can render it. The harness itself calls the format, which
+is faster; both give the same bytes on every doc. ``unwrapped`` goes the other way.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _TRIMS = re.compile(r"\{[{%#]-|-[}%#]\}")
 class JinjaField(str):
     """A Jinja source that can also be called on a doc.
 
-    As a ``str`` it is the template; called, it gives the value without rendering that template.
+    As a ``str`` it is the template; a call gives the value without rendering the template.
     """
 
     _call: Callable[[Mapping[str, Any]], Any]
@@ -54,16 +54,16 @@ class JinjaField(str):
 
 @dataclass(frozen=True)
 class Fragment:
-    """A field spec as Jinja: statements to put first, and the expression that holds its value."""
+    """A field spec as Jinja: statements that come first, and the expression for its value."""
 
     before: str
     expression: str
 
 
 def fragment(spec: Any, variable: str) -> Fragment | None:
-    """A field spec as Jinja, or None where it has no Jinja source (callables, odd column names).
+    """A field spec as Jinja, or None if it has no Jinja source (callables, odd column names).
 
-    Nor has one that reads ``doc``, which stock Jinja does not have.
+    None also for a spec that reads ``doc``, which stock Jinja does not know.
     """
     compiled: Field = compile_field(spec)
     if compiled.is_jinja and DOC in fields_read(spec):
@@ -80,7 +80,7 @@ def fragment(spec: Any, variable: str) -> Fragment | None:
 
 
 def _choices_of(spec: Any) -> Fragment | None:
-    """``doc_to_choice`` as Jinja; a list of names means the columns, where docs have them all."""
+    """``doc_to_choice`` as Jinja; a list of names means the columns, if docs have all of them."""
     if not isinstance(spec, list | tuple) or not all(isinstance(name, str) for name in spec):
         return fragment(spec, "_choices")
     if any(map(is_jinja, spec)):
@@ -93,7 +93,7 @@ def _choices_of(spec: Any) -> Fragment | None:
 
 
 def text_source(fmt: PromptFormat, question: Any, choices: Any, context: Any = None) -> str | None:
-    """The Jinja source of a format's user text; None where a spec has none, or a blank is filled."""
+    """The Jinja source of a format's user text; None if a spec has none, or a blank is filled."""
     if fmt.fills_blank:
         return None
     if not fmt.show_question:
@@ -139,7 +139,7 @@ def target_source(
 ) -> str | None:
     """The Jinja source of the target: the right choice's index, or the text a shot would show.
 
-    It is for targets that name one choice, and has no error for others.
+    It is for targets that name one choice, and reports no error for others.
     """
     wanted = fragment(target, "_target")
     if wanted is None or fmt.answers == "order" or target_type == "label":
@@ -162,7 +162,7 @@ def target_source(
 
 
 def _first_target(target: str) -> str:
-    """Sets ``_target``: the first of several right answers, or the only one."""
+    """Sets ``_target`` to the first of several right answers, or to the only one."""
     is_list = "is sequence and _target is not string and _target is not mapping"
     return (
         f"{{% set _target = {target} %}}"
@@ -206,7 +206,7 @@ def _target_text(fmt: PromptFormat, *, label: str, answer: str) -> str:
 
 
 def _passage(fmt: PromptFormat, passage: Fragment) -> str:
-    """What the question is about, with what is before and after it; nothing where a doc has none."""
+    """The passage with the texts before and after it; empty for a doc without one."""
     if not passage.expression:
         return ""
     value, prefix = passage.expression, _literal(fmt.context_prefix)
@@ -256,7 +256,7 @@ def _counted(style: Any) -> tuple[str, str]:
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """A ``{label}. {choice}`` text as Jinja, literal parts quoted where they need it."""
+    """A ``{label}. {choice}`` text as Jinja, its literal parts quoted if necessary."""
     pieces = []
     for literal, name, _, _ in string.Formatter().parse(text):
         pieces.append(_plain_text(literal))
@@ -322,7 +322,7 @@ def jinja_string(text: str) -> str:
 
 
 def _literal(text: str | None) -> str:
-    """A format's text in a Jinja source: a template as it is, plain text quoted where it must be."""
+    """A format's text in a Jinja source: a template as it is, plain text quoted if necessary."""
     if not text:
         return ""
     if is_jinja(text):
@@ -331,7 +331,7 @@ def _literal(text: str | None) -> str:
 
 
 def _fenced(template: str) -> str:
-    """A template whose white-space control (``-}}``) ends with it, whatever is beside it."""
+    """A template whose white-space control (``-}}``) does not affect the text beside it."""
     if _TRIMS.search(template) is None:
         return template
     fence = '{{ "" }}'
@@ -339,7 +339,7 @@ def _fenced(template: str) -> str:
 
 
 def _plain_text(text: str) -> str:
-    """Literal text; written as an expression where stock Jinja would change it.
+    """Literal text, written as an expression if stock Jinja would change it.
 
     Stock Jinja reads ``{{`` and ``{%`` and turns ``\\r`` into ``\\n``.
     """
@@ -352,12 +352,12 @@ def _is_name(word: str) -> bool:
     return word.isidentifier() and word.lower() not in _RESERVED and not keyword.iskeyword(word)
 
 
-# The other way: a prompt that a task lays out itself → raw fields, where that can be proved
+# The other way: a prompt that a task lays out itself → raw fields, if that is certain
 #
 # Task files for EleutherAI's harness write ``Question: {{question}}\\nAnswer:`` into ``doc_to_text``,
-# some with the choices between the two. Under ``task@format`` the format brings such words itself. What
-# is taken off is known: words that announce a question or ask for an answer, and labelled lines that
-# hold one field each. Anything else stays as it is.
+# some with the choices between the two. Under ``task@format`` the format adds such words itself. Only
+# known words are removed: those that announce a question or ask for an answer, and labelled lines of one
+# field each. Anything else stays as it is.
 
 
 _QUESTION = (
@@ -377,7 +377,7 @@ _LINE = re.compile(
 
 
 def unwrapped(raw: RawFields) -> RawFields:
-    """The fields without the words around the question; the same object where nothing is proved."""
+    """The fields without the words around the question; the same object if nothing is certain."""
     parts = None
     if isinstance(raw.text, str) and not callable(raw.text) and is_jinja(raw.text):
         parts = template_parts(str(raw.text))
@@ -419,7 +419,7 @@ def _countings(count: int) -> tuple[tuple[str, ...], ...]:
 
 
 def _are_these(spec: object, choices: list[str], labels: tuple[str, ...]) -> bool:
-    """Whether ``doc_to_choice`` names the choices that the text lays out: by label or themselves."""
+    """Whether ``doc_to_choice`` names the choices that the text lays out, by label or by text."""
     if isinstance(spec, list | tuple):
         return tuple(str(label).strip(" ().:[]").upper() for label in spec) == labels
     if not isinstance(spec, str):

@@ -1,4 +1,4 @@
-"""Files of formats: the folders of ``--format_path``, and lists of many formats that share a base.
+"""Files of formats: folders given with ``--format_path``, and lists of formats that share a base.
 
 In: a YAML file with ``base`` and ``formats``. Out: a ``FormatListFile`` of compiled formats, each
 checked against the fingerprint it was saved with, or one error that names the file and the line.
@@ -39,7 +39,7 @@ class ListedFormat:
 
 @dataclass(frozen=True)
 class FormatListFile:
-    """What a file of many formats holds. ``head`` has its other keys, as they are written."""
+    """The content of a file of many formats. ``head`` has its other keys, as written."""
 
     path: str
     base: PromptFormat
@@ -53,13 +53,13 @@ def is_format_list(data: Mapping[str, Any]) -> bool:
 
 
 def read_format_list(path: str | Path) -> FormatListFile:
-    """The formats of a file, compiled; they are what they were when the list was saved."""
+    """The formats of a file, compiled; an error if they changed since the list was saved."""
     data = load_yaml(path, run_code=False)
-    return _Reading(str(path), data).result()
+    return _ListReader(str(path), data).result()
 
 
-class _Reading:
-    """One file on its way to formats; knows where everything is, for errors."""
+class _ListReader:
+    """Compiles the formats of one file; its errors name the file and the line."""
 
     def __init__(self, path: str, data: Mapping[str, Any]) -> None:
         self.path, self.data = path, data
@@ -156,8 +156,8 @@ class _Reading:
             key = getattr(error, "key", None)
             line = key_line(self.path, (*at, key)) if key else None
             line = line or key_line(self.path, at) or key_line(self.path, at[:2])
-            said = str(error).removeprefix(f"{self.path}: ")
-            raise self._error(said, line=line) from None
+            problem = str(error).removeprefix(f"{self.path}: ")
+            raise self._error(problem, line=line) from None
 
     def _check_fingerprint(self, fmt: PromptFormat, saved: Any, at: tuple[Any, ...]) -> None:
         if saved is not None and str(saved) != fmt.fingerprint:
@@ -181,10 +181,10 @@ class _Reading:
                 )
             seen[name] = index
 
-    def _error(self, said: str, *at: Any, line: int | None = None) -> ConfigError:
+    def _error(self, problem: str, *at: Any, line: int | None = None) -> ConfigError:
         line = line or (key_line(self.path, at) if at else None)
         where = f"{self.path}, line {line}:" if line else self.path if not at else f"{self.path}:"
-        return ConfigError(f"{where} {said}", path=self.path, line=line)
+        return ConfigError(f"{where} {problem}", path=self.path, line=line)
 
 
 def register_format_folder(folder: str | Path) -> list[str]:
@@ -218,7 +218,7 @@ def add_formats(paths: Sequence[str] | None) -> list[str]:
 
 
 def _register_list(file: Path) -> list[str]:
-    """Add the formats of a saved list; one that is known already under its name is left as it is."""
+    """Add the formats of a saved list, except those that are registered already."""
     saved = read_format_list(file)
     if any(entry.options for entry in saved.entries):
         raise ConfigError(

@@ -1,7 +1,7 @@
-"""``PromptFormat``: how a question is put, and how the answer to it is read, in one frozen value.
+"""``PromptFormat``: how a question is asked and how its answer is read, in one frozen value.
 
-Every spelling (``formats:``, ``template:``, ``task@format``) compiles to this, and nothing after it
-knows which was used.
+Every spelling (``formats:``, ``template:``, ``task@format``) compiles to this class, and no later step
+knows which one was used.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ JINJA_FIELDS = (
     "gen_prefix",
     "scored_format",
 )
-"""The fields in which ``{{ _num_choices }}`` and the doc's own fields may be used."""
+"""The fields that may use ``{{ _num_choices }}`` and the fields of the doc."""
 _AROUND_ITEM = {"instruction", "question_prefix", "answer_instruction", "answer_prompt"}
 _SLOT = "\0"
 
 
 @dataclass(frozen=True, kw_only=True)
 class PromptFormat:
-    """One way to ask and to read. Fields are listed in the order in which they show in a prompt."""
+    """One way to ask and to read. Fields are in the order in which a prompt shows them."""
 
     name: str
     summary: str = ""
     version: int = 1
     kind: FormatKind = "general"
-    """A convention is somebody's prompt for one benchmark; ``task@*`` leaves it out."""
+    """A convention is a published prompt for one benchmark; ``task@*`` leaves it out."""
     output_type: OutputType = "multiple_choice"
     answers: AnswerKind = "choice"
 
@@ -83,9 +83,9 @@ class PromptFormat:
     cut_choices: bool = False
     """With a label list that is too short: drop the choices beyond it instead of refusing the doc."""
     scored: Literal["labels", "texts", "rest"] | None = None
-    """What is scored for each choice; None: its label where there are labels, else its text."""
+    """What is scored for each choice; None: its label if it has one, else its text."""
     scored_format: str | None = None
-    """What is scored, from ``_choice``, ``_label``, ``_question``, ``_context`` and the doc."""
+    """A template of what is scored, with ``_choice``, ``_label``, ``_question`` and ``_context``."""
     section_separator: str = "\n"
     answer_instruction: str | None = None
     answer_prompt: str | None = None
@@ -94,21 +94,20 @@ class PromptFormat:
     target_format: str = "{label}"
     """What a shot's answer says: ``{label}``, ``{answer}`` (its text) or ``{rationale}``."""
     rationale_format: str = "{rationale}\n"
-    """Before a shot's answer where the format asks for reasons and the task has them; empty: nothing."""
+    """Comes before a shot's answer if the format asks for reasons and the task has them."""
     target_delimiter: str = " "
     fewshot_delimiter: str = "\n\n"
     scorer: BoundReader | None = None
     generation_kwargs: Mapping[str, Any] = field(default_factory=dict)
     grammar: str | Mapping[str, str] | None = None
-    """What an answer that is a text may be where it is enforced; None: a choice if there are any, else
-    one line."""
+    """What an enforced answer in words may be; None: one of the choices, or one line without any."""
     enforced: bool = False
     """Whether the model is held to the answers that the format asks for (``name+enforced``)."""
     metrics: tuple[str, ...] = ("acc",)
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """Language → name → text, for ``{{ _words.NAME }}``; gone once the language is known."""
+    """Language → name → text, for ``{{ _words.NAME }}``; empty once the language is known."""
     normalization: str | None = None
-    """How scored choices are compared for the score shown; None: as the first of ``metrics`` says."""
+    """How scored choices are compared for the main score; None: as the first of ``metrics`` says."""
 
     @cached_property
     def reads_text(self) -> bool:
@@ -122,7 +121,7 @@ class PromptFormat:
 
     @cached_property
     def has_words(self) -> bool:
-        """Whether its texts hold words that depend on the language."""
+        """Whether its texts contain words that depend on the language."""
         return bool(self.words) or "_words." in str(self.as_data())
 
     @property
@@ -136,7 +135,7 @@ class PromptFormat:
 
     @property
     def scores_labels(self) -> bool:
-        """Whether labels are scored, which are all alike."""
+        """Whether labels are scored, which are all equally long."""
         return not self.reads_text and not self.scores_texts and not self.fills_blank
 
     @cached_property
@@ -154,12 +153,12 @@ class PromptFormat:
 
     @property
     def answer_separator(self) -> str:
-        """What follows ``answer_instruction``; nothing where that ends its line itself."""
+        """What follows ``answer_instruction``; nothing if it ends with a newline itself."""
         return "" if (self.answer_instruction or "").endswith("\n") else self.section_separator
 
     @cached_property
     def reasons_first(self) -> bool:
-        """Whether a reply gives reasons before the answer, which words then announce."""
+        """Whether a reply gives reasons first and then announces its answer in words."""
         is_bare = (
             self.target_format in ("{label}", "{answer}") or "{rationale}" in self.target_format
         )
@@ -168,7 +167,7 @@ class PromptFormat:
     # Asking
 
     def labels(self, item: Item) -> tuple[str, ...]:
-        """The labels of the item's choices, in order; empty where the format has none."""
+        """The labels of the item's choices, in order; empty if the format has none."""
         return labels_for(
             self.choice_labels, item.choices, cuts=self.cut_choices, format_name=self.name
         )
@@ -179,14 +178,14 @@ class PromptFormat:
         return Turn(self._user_text(item, labels), None, self._prefix(item, labels))
 
     def questionless_turn(self, item: Item) -> Turn:
-        """What asks for the answer, alone: the answer's likelihood after it is its prior."""
+        """The request for an answer without the question; likelihoods after it are priors."""
         labels = self.labels(item)
         return Turn(self._said("answer_prompt", item, labels), None, self._prefix(item, labels))
 
     def content_free_turn(self, item: Item, words: str) -> Turn:
         """The item with ``words`` for its passage, its question and every choice beside a label.
 
-        What is likely after it is likely without knowing anything. Labels stay what they are.
+        An answer that is likely after it is likely without any knowledge. Labels stay as they are.
         """
         choices = item.choices
         if self.choice_labels != "choices":
@@ -210,7 +209,7 @@ class PromptFormat:
         return Turn(turn.user, self.target_text(item), turn.gen_prefix)
 
     def target_text(self, item: Item) -> str:
-        """What a right answer to this prompt looks like, after gen_prefix; a shot's with its reasons."""
+        """A right answer to this prompt, after gen_prefix; for a shot, with its reasons."""
         is_shown = item.rationale and self.reasons_first
         reasons = self.rationale_format.format(rationale=item.rationale) if is_shown else ""
         return reasons + self._answer_text(item)
@@ -233,7 +232,7 @@ class PromptFormat:
         return self.target_format.format(label=label, answer=answer, rationale=item.rationale)
 
     def continuations(self, item: Item) -> tuple[str, ...]:
-        """What is scored after the prompt, one for each choice; all the same where a blank is filled."""
+        """The text scored after the prompt for each choice; all are the same if a blank is filled."""
         if self.fills_blank:
             return (self._answer_text(item),) * len(item.choices)
         if self.scores_target:
@@ -247,13 +246,13 @@ class PromptFormat:
         return item.choices[: len(labels) or None] if self.scores_texts else labels
 
     def filled_turns(self, item: Item) -> tuple[str, ...]:
-        """The user's text with each choice in the blank; empty where no blank is filled."""
+        """The user's text with each choice in the blank; empty if no blank is filled."""
         if not self.fills_blank:
             return ()
         return tuple([self._user_text(item, (), choice) for choice in item.choices])
 
     def question_shown(self, item: Item, choice: str | None = None) -> str:
-        """The question as the prompt has it; ``choice`` fills its blank, by default the right one."""
+        """The question as the prompt shows it; ``choice`` fills its blank, by default the right one."""
         question = item.question.strip() if self.strip_question else item.question
         if self.fills_blank:
             right = item.choices[item.gold[0]] if item.gold else ""
@@ -301,11 +300,11 @@ class PromptFormat:
         )
 
     def grammar_for(self, item: Item) -> Grammar | None:
-        """The replies to which the model is held; None where the format leaves it free."""
+        """The replies that the model may write; None if the format is not enforced."""
         return answer_grammar(self, item) if self.enforced else None
 
     def can_read(self, gold: str, item: Item) -> bool:
-        """Whether a reply could be read as this text: one line, and not the end of a worked answer."""
+        """Whether a reply could be read as this text: one line, without a worked solution before it."""
         if "####" in gold:
             return False
         if "\n" not in gold.strip():
@@ -340,9 +339,9 @@ class PromptFormat:
         return pattern % shown if pattern else self._laid_out(item, labels, shown)
 
     def _pattern(self, item: Item, labels: tuple[str, ...], slots: int) -> str:
-        """The user's text with ``%s`` for question and choices, which is made once for many docs.
+        """The user's text with ``%s`` for question and choices, made once for many docs.
 
-        Empty where more of it depends on the doc.
+        Empty if more of it depends on the doc.
         """
         known = self._patterns.get(labels)
         if known is not None or self.choice_labels == "choices":
@@ -357,7 +356,7 @@ class PromptFormat:
         return pattern
 
     def _laid_out(self, item: Item, labels: tuple[str, ...], shown: tuple[str, ...]) -> str:
-        """What is shown of an item, question and choices, with all that the format says around it."""
+        """Question and choices (``shown``), with the format's texts around them."""
         text = self._said("instruction", item, labels)
         if self.show_question:
             if item.context:
@@ -397,22 +396,20 @@ class PromptFormat:
 
     @cached_property
     def _jinja_texts(self) -> dict[str, Field]:
-        """The compiled templates among the text fields; a field without braces is used as it is."""
+        """The text fields that are templates, compiled; a field without braces is used as it is."""
         sources = {name: getattr(self, name) for name in JINJA_FIELDS}
         return {n: compile_field(s) for n, s in sources.items() if s is not None and is_jinja(s)}
 
     @cached_property
     def _said_of_labels(self) -> dict[str, dict[tuple[str, ...], str]]:
-        """For each template that reads nothing of the doc: labels → what it says, rendered once.
+        """Each template that reads no field of the doc → its text by labels, rendered once.
 
-        Labels that are the doc's own choices differ from doc to doc and would fill this for nothing.
+        Labels that are the doc's choices differ from doc to doc, so keeping their texts would not help.
         """
         if self.choice_labels == "choices":
             return {}
-        own = label_variables(())
-        return {
-            n: {} for n, text in self._jinja_texts.items() if fields_read(text.spec) <= own.keys()
-        }
+        known = label_variables(()).keys()
+        return {n: {} for n, text in self._jinja_texts.items() if fields_read(text.spec) <= known}
 
     def _prefix(self, item: Item, labels: tuple[str, ...]) -> str | None:
         return None if self.gen_prefix is None else self._said("gen_prefix", item, labels)

@@ -1,7 +1,7 @@
 """``template:``, the older spelling of a format: objects with settings, wrappers and conversions.
 
-A template turns into a ``PromptFormat`` (``as_format``); everything it shows comes from there. The
-predefined styles (``mcq::gpqa``, ``cloze::pure`` …) are the built-in formats of the same names.
+A template compiles to a ``PromptFormat`` (``as_format``), which makes its prompts. The predefined styles
+(``mcq::gpqa``, ``cloze::pure`` …) are the built-in formats of the same names.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ def _letters() -> list[str]:
 
 @dataclass
 class TemplateConfig:
-    """Settings shared by all templates. Subclass it for a template of your own.
+    """Settings shared by all templates. Subclass it to write your own template.
 
     A subclass overrides ``format_prompt``, or ``get_doc_to_text`` and ``get_doc_to_choice``, which may
-    take the task's field specs, as here, or nothing; with ``@register_template("x")`` above it, a task's
-    ``template: x`` and ``task@x`` use it.
+    accept the task's field specs, as here, or nothing. With ``@register_template("x")`` above it,
+    ``template: x`` in a task and ``task@x`` use it.
     """
 
     template_type: ClassVar[str] = "custom"
@@ -53,7 +53,7 @@ class TemplateConfig:
     _carried: dict[str, tuple[Any, Any]] | None = field(
         default=None, repr=False, compare=False, kw_only=True
     )
-    """From a conversion: setting → (value it had before, value it was given)."""
+    """From a conversion: setting → (its value before, its value after)."""
 
     def as_format(self) -> PromptFormat:
         """This template as a format."""
@@ -71,8 +71,8 @@ class TemplateConfig:
     ) -> Any:
         """The prompt as Jinja source that can also be called on a doc.
 
-        Without arguments it reads the fields ``question`` and ``choices``. Where an extractor is a
-        Python callable there is no Jinja source, and a plain callable comes back.
+        Without arguments it reads the fields ``question`` and ``choices``. If an extractor is a Python
+        callable there is no Jinja source, and the result is a plain callable.
         """
         question = DEFAULT_QUESTION if doc_to_text is None else doc_to_text
         choices = DEFAULT_CHOICES if doc_to_choice is None else doc_to_choice
@@ -104,7 +104,7 @@ class TemplateConfig:
         return _callable(spec)
 
     def wrap_doc_to_choice(self, original_doc_to_choice: Extractor = None) -> Any:
-        """A callable that gives the labels where labels are shown, else the choice texts."""
+        """A callable that gives the labels if labels are shown, else the choice texts."""
         return _callable(_given_what_it_takes(self.get_doc_to_choice, original_doc_to_choice))
 
     def fields_for(self, question: Extractor, choices: Extractor) -> tuple[Any, Any]:
@@ -163,10 +163,10 @@ class TemplateConfig:
         return True
 
     def _converted(self, target: type[T]) -> T:
-        """``self`` as another type: chosen settings go along, defaults become the target's.
+        """``self`` as another type: chosen settings are kept, defaults become the target's.
 
-        What was carried through an earlier conversion comes back as it was, unless it was changed
-        in between; so there and back is the identity.
+        Settings that an earlier conversion carried along come back as they were, unless they were
+        changed in between: converting there and back gives an equal template.
         """
         if isinstance(self, target):
             return _copy(self)
@@ -175,8 +175,8 @@ class TemplateConfig:
         settings: dict[str, Any] = {}
         for name in theirs:
             if name in carried:
-                before, given = carried[name]
-                is_unchanged = name not in ours or ours[name] == given
+                before, converted = carried[name]
+                is_unchanged = name not in ours or ours[name] == converted
                 settings[name] = before if is_unchanged else ours[name]
             elif name in ours and ours[name] != own_defaults[name]:
                 settings[name] = ours[name]
@@ -342,7 +342,7 @@ def _styled(style: str, settings: Mapping[str, Any], template_class: type[T]) ->
 
 
 def _settings_of(base: PromptFormat, template_class: type[TemplateConfig]) -> dict[str, Any]:
-    """The settings of a template that say what a built-in format says."""
+    """The settings of a template that correspond to a built-in format."""
     labels = base.choice_labels if isinstance(base.choice_labels, tuple) else _letters()
     settings = {
         "prefix": base.instruction or "",
@@ -356,8 +356,8 @@ def _settings_of(base: PromptFormat, template_class: type[TemplateConfig]) -> di
         "choices_prefix": base.choices_prefix or ClozeTemplate.choices_prefix,
         "show_choices": base.choice_labels is not None,
     }
-    taken = {f.name for f in fields(template_class)}
-    return {name: value for name, value in settings.items() if name in taken}
+    known = {f.name for f in fields(template_class)}
+    return {name: value for name, value in settings.items() if name in known}
 
 
 def _known(
@@ -390,7 +390,7 @@ def _fitting(name: str, value: Any, default: Any, style: str) -> Any:
 
 
 def _given_what_it_takes(method: Callable[..., Any], *specs: Extractor) -> Any:
-    """What a template's method returns; a subclass's may take the task's field specs, or nothing."""
+    """What a template's method returns; in a subclass it may accept the field specs, or nothing."""
     takes = [
         parameter
         for parameter in inspect.signature(method).parameters.values()
@@ -401,7 +401,7 @@ def _given_what_it_takes(method: Callable[..., Any], *specs: Extractor) -> Any:
 
 
 def _callable(spec: Any) -> Any:
-    """A field spec that can be called on a doc; one that is both is itself."""
+    """A field spec that can be called on a doc."""
     if callable(spec):
         return spec
     compiled = compile_field(spec)
@@ -409,7 +409,7 @@ def _callable(spec: Any) -> Any:
 
 
 def _on_new_line(suffix: str) -> str | None:
-    """A suffix without the newline it brings itself: the section separator precedes it."""
+    """A suffix without its leading newline: the section separator comes before it."""
     return suffix.removeprefix("\n") if suffix else None
 
 

@@ -1,13 +1,13 @@
-"""The same format in another form: held to its answers (``format+enforced``), or in a task's language.
+"""Variants of a format: with enforced answers (``format+enforced``), or in the task's language.
 
-``format+enforced`` is the same prompt, with the model held to the answers that the format asks for. It
-is a format of its own, with a name, a fingerprint and scores of its own. The difference between a format
-and its enforced twin is what a model loses by not keeping to the format.
+``format+enforced`` has the same prompt, but the model can only write answers that the format asks for.
+It is a separate format with its own name, fingerprint and scores. The difference between the two scores
+is what a model loses by not following the format.
 
-``words.yaml`` holds what the general formats say, by language. A text of a format that is one of the
-English entries there is replaced by the entry of the task's language; ``{{ _words.NAME }}`` in a format
-is replaced by that word, from the format's own ``words`` or from the file. Both happen once, before any
-doc is asked.
+``words.yaml`` has the texts of the general formats by language. A text of a format that equals one of
+its English entries is replaced by the entry of the task's language; ``{{ _words.NAME }}`` in a format is
+replaced by that word, from the format's own ``words`` or from the file. Both happen once, before any doc
+is asked.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 
 SUFFIX = "+enforced"
 RULE = "enforced"
-"""The rule of a reading that the grammar gives."""
+"""The rule that a reading by the grammar states."""
 
 
 def split_suffix(name: str) -> tuple[str, str]:
-    """``generate+enforced`` → ``("generate", "+enforced")``; no suffix, an empty one."""
+    """``generate+enforced`` → ``("generate", "+enforced")``; the suffix may be empty."""
     base, plus, suffix = name.partition("+")
     return base, plus + suffix
 
 
 def check_suffix(suffix: str, name: str) -> None:
-    """Refuse what follows a format's name and is not ``+enforced``."""
+    """Refuse any suffix other than ``+enforced``."""
     if suffix and suffix != SUFFIX:
         raise UnknownFormatError(
             f"{name!r} ends with {suffix!r}, which no format can.{did_you_mean(suffix, [SUFFIX])} "
@@ -60,7 +60,7 @@ def check_suffix(suffix: str, name: str) -> None:
 
 
 def enforced(fmt: PromptFormat) -> PromptFormat:
-    """The format with its answers enforced; an error where there is no text to hold to anything."""
+    """The format with its answers enforced; an error if the model writes no text."""
     if fmt.enforced:
         return fmt
     if not fmt.reads_text:
@@ -99,7 +99,7 @@ def check_enforced(fmt: PromptFormat, where: str) -> None:
 
 
 def _check_reads_itself(fmt: PromptFormat, where: str) -> None:
-    """Refuse a format whose reader cannot read what its examples show: it would be asked for that."""
+    """Refuse a format whose reader cannot read the answers in its own examples."""
     if fmt.answers != "choice" or fmt.choice_labels == "choices":
         return
     item = Item({}, "", ("first", "second"), (0,))
@@ -147,7 +147,7 @@ def read_enforced(fmt: PromptFormat, reply: str, item: Item, finish: str | None)
 
 
 def _choice_index(fmt: PromptFormat, answer: str, item: Item) -> int:
-    """The choice that an answer names; of choices with one text, the right one."""
+    """The choice that an answer names; of choices with the same text, the right one."""
     labels = fmt.labels(item)
     if "{label}" in fmt.target_format and fmt.choice_labels != "choices":
         return labels.index(answer)
@@ -156,14 +156,14 @@ def _choice_index(fmt: PromptFormat, answer: str, item: Item) -> int:
 
 
 def _as_read(fmt: PromptFormat, reply: str, grammar: Grammar, item: Item) -> str | None:
-    """The answer as the format's reader writes it, so that it is compared as a free one is."""
+    """The answer as the format's reader gives it, so that it is scored like one that is not enforced."""
     assert fmt.scorer is not None
-    said = reply[len(grammar.split(reply)[0]) :]
-    reading = read(said, (fmt.scorer,), choices=item.choices)
+    answer = reply[len(grammar.split(reply)[0]) :]
+    reading = read(answer, (fmt.scorer,), choices=item.choices)
     return reading.value if reading.is_answer and isinstance(reading.value, str) else None
 
 
-# In a language
+# The language of a task
 
 
 ENGLISH = "en"
@@ -171,7 +171,7 @@ TRANSLATED = (
     *("preamble", "instruction", "context_prefix", "question_prefix", "choices_prefix"),
     *("answer_instruction", "answer_prompt", "gen_prefix", "target_format", "scored_format"),
 )
-"""The fields that say something in words."""
+"""The fields that contain words."""
 _WORD = re.compile(r"\{\{-?\s*_words\.(\w+)\s*-?\}\}")
 _AROUND = re.compile(
     r"(?P<before>\n?)(?P<said>.+?)(?P<after>: ?|\n+| \{(?:label|answer)\})?", re.DOTALL
@@ -189,7 +189,7 @@ def known_words() -> dict[str, dict[str, str]]:
 
 
 def in_language(fmt: PromptFormat, language: str | None, *, task: str) -> tuple[PromptFormat, str]:
-    """The format with its words in a language, and what a reader should know of words it has not."""
+    """The format with its words in a language, and a note about words that it lacks."""
     if not fmt.has_words and is_english(language):
         return fmt, ""
     code = ENGLISH if is_english(language) else code_of(str(language))
@@ -217,9 +217,9 @@ def code_of(language: str) -> str:
     return re.split(r"[-_]", language.strip().lower())[0]
 
 
-def _note(fmt: PromptFormat, code: str, task: str, rest: str) -> str:
+def _note(fmt: PromptFormat, code: str, task: str, details: str) -> str:
     return (
-        f"Task {task!r} is in the language {code!r}, and format {fmt.name!r} says it in English. {rest} "
+        f"Task {task!r} is in the language {code!r}, and format {fmt.name!r} is in English. {details} "
         "`words` in a format adds others."
     )
 
@@ -229,12 +229,12 @@ def _own_words(fmt: PromptFormat, code: str) -> Mapping[str, str] | None:
 
 
 def _may_speak(fmt: PromptFormat) -> bool:
-    """Whether the file's words are for this format: a convention stays what it is in every language."""
+    """Whether ``words.yaml`` applies to this format; a convention stays the same in every language."""
     return fmt.kind == "general" or fmt.has_words
 
 
 def _speaks(fmt: PromptFormat) -> bool:
-    """Whether a format says anything in words of its own."""
+    """Whether a format contains any words."""
     return fmt.kind == "general" and any(_LETTERS.search(_said(fmt, name)) for name in TRANSLATED)
 
 
@@ -244,7 +244,7 @@ def _said(fmt: PromptFormat, name: str) -> str:
 
 
 class _Translation:
-    """One format with other words. ``kept`` names the fields whose texts have no other words."""
+    """Translates one format. ``kept`` names the fields that could not be translated."""
 
     def __init__(self, fmt: PromptFormat, words: Mapping[str, str], code: str) -> None:
         self._fmt, self._words, self._code = fmt, words, code
@@ -276,7 +276,7 @@ class _Translation:
             return self._joined(f"{match['before']}{said}{match['after'] or ''}")
         if name and changed == text and _LETTERS.search(_said(self._fmt, name)):
             self.kept.append(name)
-            return changed  # all of it in one language
+            return changed  # all of it stays in one language
         return self._joined(changed)
 
     def _filled(self, text: str) -> str:
@@ -314,7 +314,7 @@ class _Translation:
         return replace(reader, options=options)
 
     def _stop(self, stop: Any, changes: Mapping[str, Any]) -> Any:
-        """A stop string; one that begins a text of the format begins the same text in other words."""
+        """A stop string, translated; the beginning of a text becomes that of its translation."""
         if not isinstance(stop, str):
             return stop
         changed = self._translated(stop)

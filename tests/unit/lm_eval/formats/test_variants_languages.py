@@ -108,7 +108,7 @@ def test_a_language_has_a_fingerprint_of_its_own_and_regions_are_the_same_langua
 
 
 def test_a_language_without_words_is_english_with_one_note() -> None:
-    with pytest.warns(LmEvalWarning, match="'xx', and format 'mcqa' says it in English") as caught:
+    with pytest.warns(LmEvalWarning, match="'xx', and format 'mcqa' is in English") as caught:
         found = task("mcqa", "xx").format
     assert len(caught) == 1
     assert found == get_format("mcqa")
