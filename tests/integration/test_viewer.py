@@ -204,6 +204,8 @@ def test_a_running_run_is_followed(tmp_path: Path, watch: Callable[..., Watched]
         page = watch().page
         page.goto(address)
         page.wait_for_selector(".tag.live >> text=running")
+        assert page.inner_text(".card.run .path") == "dummy"
+        assert "lm-eval view " in page.inner_text("footer.command")
         page.click(".card.run h2 a")
         page.wait_for_selector("#row-1")
         assert page.locator(".row:not(.head)").count() == 2

@@ -260,3 +260,11 @@ def test_the_grid_counts_its_columns(runs: Path, watch: Callable[..., Watched]) 
         cells = page.locator("#row-0 [role=gridcell]").count()
         assert int(grid.get_attribute("aria-colcount")) == cells
         assert cells == page.locator(".row.head [role=columnheader]").count()
+
+
+def test_a_filter_that_keeps_nothing_says_so(runs: Path, watch: Callable[..., Watched]) -> None:
+    page = watch().page
+    with served(runs) as address:
+        page.goto(f"{address}#/items/demo_mcq?q=nothing_has_this_word")
+        page.wait_for_selector(".rows >> text=No item fits this filter.")
+        assert page.locator(".facet[aria-label=subject]").count() == 0

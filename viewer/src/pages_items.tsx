@@ -167,6 +167,8 @@ function countFlips(items: Items): number {
   return found;
 }
 
+const emptyText = (items: Items): string => (items.keys.length ? "No item fits this filter." : "Nothing has been answered yet.");
+
 function Table(props: {
   items: Items;
   rows: number[];
@@ -236,7 +238,7 @@ function Table(props: {
       </div>
     );
   };
-  return <Rows count={rows.length} height={ROW_HEIGHT} active={active} row={row} head={head} label={props.label} columns={items.columns.length + (several ? 4 : 3)} onActive={props.setActive} onOpen={props.open} />;
+  return <Rows count={rows.length} height={ROW_HEIGHT} active={active} row={row} head={head} label={props.label} columns={items.columns.length + (several ? 4 : 3)} empty={emptyText(items)} onActive={props.setActive} onOpen={props.open} />;
 }
 
 /** Whether the window is a phone's. */
@@ -275,7 +277,7 @@ function NarrowTable(props: Parameters<typeof Table>[0] & { layout: Record<strin
       </div>
     );
   };
-  return <Rows count={rows.length} height={ROW_HEIGHT} active={active} row={row} head={head} label={props.label} columns={items.columns.length + 2} onActive={props.setActive} onOpen={props.open} />;
+  return <Rows count={rows.length} height={ROW_HEIGHT} active={active} row={row} head={head} label={props.label} columns={items.columns.length + 2} empty={emptyText(items)} onActive={props.setActive} onOpen={props.open} />;
 }
 
 function Cell({ items, column, row, isShort }: { items: Items; column: number; row: number; isShort?: boolean }) {
@@ -338,7 +340,7 @@ function Facets({ items, rows, query, toggle, version }: { items: Items; rows: n
         }
       }
       const values = sums.filter((sum) => sum.n > 0).sort((a, b) => b.n - a.n || (a.value < b.value ? -1 : 1));
-      found.push({ name, values: values.slice(0, MOST_VALUES), more: values.length - MOST_VALUES });
+      if (values.length > 0) found.push({ name, values: values.slice(0, MOST_VALUES), more: values.length - MOST_VALUES });
     }
     const why = new Map<string, number>();
     for (const column of items.columns) for (const one of column.why) if (one) why.set(one, (why.get(one) ?? 0) + 1);
@@ -351,7 +353,7 @@ function Facets({ items, rows, query, toggle, version }: { items: Items; rows: n
       {groups.found.map(({ name, values, more }) => (
         <div class="facet" role="group" aria-label={name}>
           <span class="what">{plain(name)}</span>
-          {values.map(({ value, n, right, asked }) => (
+          <div>{values.map(({ value, n, right, asked }) => (
             <button type="button" class={has(query, name, value) ? "on" : ""} aria-pressed={has(query, name, value)} onClick={() => toggle(name, value)}
               title={`${name} ${value}: ${counted(n, "item")}${isShare && asked ? `, ${short(right / asked, 2)} right over all formats` : ""}`}>
               <span>{plain(value) || "empty"}</span>
@@ -359,18 +361,18 @@ function Facets({ items, rows, query, toggle, version }: { items: Items; rows: n
               <small>{isShare && asked ? short(right / asked, 2) : count(n)}</small>
             </button>
           ))}
-          {more > 0 && <span class="facts">and {more} more: {plain(name)}:{quote("…")}</span>}
+          {more > 0 && <span class="facts">and {more} more: {plain(name)}:{quote("…")}</span>}</div>
         </div>
       ))}
       {groups.why.length > 0 && (
         <div class="facet" role="group" aria-label="Why nothing was read">
           <span class="what">unread because</span>
-          {groups.why.map(([why, n]) => (
+          <div>{groups.why.map(([why, n]) => (
             <button type="button" class={has(query, "why", why) ? "on" : ""} aria-pressed={has(query, "why", why)} onClick={() => toggle("why", why)}>
               <span>{plain(reason(why))}</span>
               <small>{count(n)}</small>
             </button>
-          ))}
+          ))}</div>
         </div>
       )}
     </div>

@@ -112,7 +112,7 @@ export function RunsPage({ route, all }: { route: Route; all: Runs }) {
         </div>
       )}
       <Command
-        text={command("lm-eval", picked.length > 1 ? "compare" : "table", ...(picked.length ? picked.map((run) => run.path) : all.given))}
+        text={command("lm-eval", picked.length > 1 ? "compare" : all.runs.some((run) => run.kind !== "live") ? "table" : "view", ...(picked.length ? picked.map((run) => run.path) : all.given))}
       />
     </main>
   );

@@ -276,6 +276,8 @@ export function Rows(props: {
   row: (index: number) => JSX.Element;
   label: string;
   columns: number;
+  /** What is shown if there are no rows. */
+  empty: string;
   head: JSX.Element;
   onActive: (index: number) => void;
   onOpen: (index: number) => void;
@@ -348,6 +350,7 @@ export function Rows(props: {
           {list}
         </div>
       </div>
+      {count === 0 && <p class="empty">{props.empty}</p>}
     </div>
   );
 }

@@ -33,7 +33,7 @@ _SHOWN_CONFIG = (
 def card(run: AnyRun, root: str) -> dict[str, Any]:
     """What the list of runs shows of one."""
     if isinstance(run, UnfinishedRun):
-        return _unfinished_card(run)
+        return _unfinished_card(run, root)
     stored = run.stored
     results = stored.results
     rows = [result_row(run, name) for name in run.names]
@@ -42,7 +42,7 @@ def card(run: AnyRun, root: str) -> dict[str, Any]:
         "kind": "judge" if run.is_foreign else "run",
         "model": run.model,
         "path": str(run.path),
-        "place": _place(run, root),
+        "place": os.path.relpath(run.path.parent, root),
         "date": _date(stored),
         "seconds": _seconds(results),
         "cost": _cost(results),
@@ -54,14 +54,14 @@ def card(run: AnyRun, root: str) -> dict[str, Any]:
     }
 
 
-def _unfinished_card(run: UnfinishedRun) -> dict[str, Any]:
+def _unfinished_card(run: UnfinishedRun, root: str) -> dict[str, Any]:
     return {
         "id": run.id,
         "kind": "live",
         "running": run.is_running,
         "model": run.model,
         "path": str(run.path),
-        "place": str(run.path),
+        "place": os.path.relpath(run.path, root),
         "date": max(run.source(name).changed_at() for name in run.names),
         "results": [
             {"name": name, "key": result_key(name), "task": task, "format": form or PLAIN}
@@ -71,10 +71,6 @@ def _unfinished_card(run: UnfinishedRun) -> dict[str, Any]:
         "groups": [],
         "shots": [],
     }
-
-
-def _place(run: ViewedRun, root: str) -> str:
-    return os.path.relpath(run.path.parent, root)
 
 
 def _date(run: StoredRun) -> float | None:
