@@ -10,6 +10,7 @@ from functools import wraps
 from typing import Any
 
 from lm_eval.compat.helpers import maybe_warn, warning_once
+from lm_eval.requests.options import REPLY_LIMITS
 
 DEFAULT_MAX_LENGTH = 2048
 DEFAULT_MAX_GEN_TOKS = 256
@@ -19,7 +20,6 @@ TOKENIZER_INFINITY = int(1e30)
 """The ``model_max_length`` of a tokenizer of transformers that knows no limit."""
 
 _LENGTHS = ("n_positions", "max_position_embeddings", "n_ctx")
-_MAX_TOKENS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 _logger = logging.getLogger("lm_eval.models.utils")
 
 Tokens = list[int]
@@ -49,7 +49,7 @@ def normalize_gen_kwargs(
     """
     kwargs = copy.deepcopy(dict(gen_kwargs))
     until = kwargs.get("until", [])
-    limits = {name: kwargs.pop(name, None) for name in _MAX_TOKENS}
+    limits = {name: kwargs.pop(name, None) for name in REPLY_LIMITS}
     limits = {name: value for name, value in limits.items() if value is not None}
     if len(limits) > 1:
         warning_once(_logger, f"Several limits on new tokens: {limits}. The first counts.")

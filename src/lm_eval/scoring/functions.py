@@ -21,7 +21,7 @@ from numbers import Real
 from typing import Any
 
 from lm_eval.config.fields import shorten
-from lm_eval.config.functions import FunctionRef, resolved
+from lm_eval.config.functions import resolved
 from lm_eval.errors import (
     CodeNotRunError,
     ConfigError,
@@ -240,11 +240,9 @@ def _estimator(name: str, aggregation: Any) -> Callable[[Sequence[Any]], Estimat
     """How the values of a metric become an estimate; the mean by default."""
     if aggregation is None or aggregation == "mean":
         return mean_estimate
-    if isinstance(aggregation, str):
-        aggregation = AGGREGATIONS.get(aggregation)
-    elif isinstance(aggregation, FunctionRef):
-        aggregation = aggregation.resolve()
-    return partial(_aggregated, name, aggregation)
+    is_name = isinstance(aggregation, str)
+    function = AGGREGATIONS.get(aggregation) if is_name else resolved(aggregation)
+    return partial(_aggregated, name, function)
 
 
 def _aggregated(name: str, aggregation: Callable[..., float], values: Sequence[Any]) -> Estimate:
@@ -265,8 +263,8 @@ _EXPLAINED = {
 }
 
 
-Reply = tuple[Hashable | None, float]
-"""The answer that was read (None if none was: the reply has no vote) and its score."""
+Vote = tuple[Hashable | None, float]
+"""The answer that a reply votes for (None if none was read: it has no vote) and its score."""
 Same = Callable[[str, str], bool]
 
 
@@ -315,34 +313,34 @@ def _metric(name: str, repeats: int, where: str, same: Same | None) -> Metric:
 
 def _passes(k: int, same: Same | None) -> Callable[[Sequence[TextOutcome]], float]:
     def passes(outcomes: Sequence[TextOutcome]) -> float:
-        right = sum(score > 0 for _, score in _replies(outcomes, same))
+        right = sum(score > 0 for _, score in _votes(outcomes, same))
         return pass_chance(right, len(outcomes), k)
 
     return passes
 
 
 def _majority(k: int, same: Same | None) -> Callable[[Sequence[TextOutcome]], float]:
-    return lambda outcomes: majority_score(_replies(outcomes, same), k)
+    return lambda outcomes: majority_score(_votes(outcomes, same), k)
 
 
-def _replies(outcomes: Sequence[TextOutcome], same: Same | None) -> list[Reply]:
-    """What each reply votes for, and whether that is right."""
+def _votes(outcomes: Sequence[TextOutcome], same: Same | None) -> list[Vote]:
+    """The answer that each reply votes for, and whether it is right."""
     if same is None or outcomes[0].answers != "text":
         return [(_vote(outcome), float(is_right(outcome))) for outcome in outcomes]
     known: list[str] = []
-    replies: list[Reply] = []
+    votes: list[Vote] = []
     for outcome in outcomes:
         if not outcome.reading.is_answer:
-            replies.append((None, 0.0))
+            votes.append((None, 0.0))
             continue
         text = str(outcome.reading.value)
         golds = [gold for gold in outcome.gold if same(text, str(gold))]
         first = next((at for at, other in enumerate(known) if same(text, other)), len(known))
         if first == len(known):
             known.append(text)
-        vote = ("gold", outcome.gold.index(golds[0])) if golds else ("answer", first)
-        replies.append((vote, float(bool(golds))))
-    return replies
+        answer = ("gold", outcome.gold.index(golds[0])) if golds else ("answer", first)
+        votes.append((answer, float(bool(golds))))
+    return votes
 
 
 def _vote(outcome: TextOutcome) -> Hashable | None:
@@ -370,7 +368,7 @@ def pass_chance(correct: int, n: int, k: int) -> float:
     return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
 
 
-def majority_score(replies: Sequence[Reply], k: int) -> float:
+def majority_score(replies: Sequence[Vote], k: int) -> float:
     """The expected score of the answer that most of ``k`` of an item's replies give.
 
     The mean over every choice of k replies; answers with equally many votes share the item, as a fair
