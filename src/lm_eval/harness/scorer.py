@@ -32,7 +32,7 @@ from lm_eval.harness.stderr import (
 )
 from lm_eval.registry import function_metric
 from lm_eval.requests import Answer, DocRequests
-from lm_eval.scoring.results import ChoiceTally, Clusters, TaskResult, ValueColumn, doc_parts
+from lm_eval.scoring.results import ChoiceTally, Clusters, DocParts, TaskResult, ValueColumn
 from lm_eval.stats.estimates import Estimate
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -60,7 +60,7 @@ class FilterScores:
     def __init__(self, filter_name: str, task: ConfigurableTask) -> None:
         self.filter = filter_name
         self.clusters = Clusters(task)
-        self.parts = doc_parts(task)
+        self.parts = DocParts(task)
         self.guessing = ChoiceTally()
         self._columns: dict[str, ValueColumn] = {}
         self._named: dict[str, tuple[int, int]] = {}
@@ -71,8 +71,7 @@ class FilterScores:
         """Count the doc at ``place`` among the docs asked."""
         self._total += 1
         self.clusters.add(place, doc.doc.doc_id)
-        if self.parts is not None:
-            self.parts.add(place, doc.doc.doc_id)
+        self.parts.add(place, doc.doc.doc_id)
         gold, choices = doc.doc.asked.target_value, doc.doc.asked.choices
         if choices:
             num_right = len(gold) if isinstance(gold, list) else 1
@@ -216,7 +215,7 @@ class HarnessScorer:
             filter=scores.filter,
             missing=missing,
             guessed=scores.guessing.chance,
-            parts={} if scores.parts is None else scores.parts.estimates(columns, estimated),
+            parts=scores.parts.estimates(columns, estimated),
             scores_choices=task.output_type == "multiple_choice" and not task.own_process_results,
             shows_choices=task.shows_choices,
         )

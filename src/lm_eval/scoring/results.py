@@ -221,13 +221,6 @@ def _are_in_order(places: Sequence[int]) -> bool:
     return True
 
 
-def doc_parts(task: ConfigurableTask) -> DocParts | None:
-    """Notes the part of each doc; None if the task has no ``score_by``."""
-    if task.config.score_by is None:
-        return None
-    return DocParts(task)
-
-
 class Clusters:
     """The clusters of a task's docs, by the docs' places; nothing if the task names none."""
 
@@ -376,9 +369,12 @@ class DocParts:
         self._names: dict[str, dict[str, int]] = {}
         self._codes: dict[str, array[int]] = {}
 
+    def __bool__(self) -> bool:
+        return self._task.config.score_by is not None
+
     def add(self, place: int, doc_id: int) -> None:
         """Note the parts of the doc at ``place``."""
-        parts = self._task.parts_of(doc_id)
+        parts = self._task.parts_of(doc_id) if self else None
         if not parts:
             return
         self._places.append(place)

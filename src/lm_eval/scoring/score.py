@@ -41,10 +41,10 @@ from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome
 from lm_eval.scoring.results import (
     ChoiceTally,
     Clusters,
+    DocParts,
     Readings,
     TaskResult,
     ValueColumn,
-    doc_parts,
 )
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
@@ -220,7 +220,7 @@ class FormatScores:
         self._values = {metric.name: ValueColumn() for metric in metrics}
         self._readings = Readings(_format_of(task)) if _format_of(task).reads_text else None
         self._clusters = Clusters(task)
-        self._parts = doc_parts(task)
+        self._parts = DocParts(task)
         self._repeats = RepeatNotes()
         self._tally = ChoiceTally()
         self._count = 0
@@ -229,8 +229,7 @@ class FormatScores:
         """Count the doc at ``place`` among the docs asked."""
         self._count += 1
         self._clusters.add(place, doc.requests.doc_id)
-        if self._parts is not None:
-            self._parts.add(place, doc.requests.doc_id)
+        self._parts.add(place, doc.requests.doc_id)
         self._repeats.add(doc.replies)
         for name, value in doc.values.items():
             if value is not None:
@@ -284,7 +283,7 @@ class FormatScores:
         )
 
     def _part_estimates(self) -> Parts:
-        if self._parts is None:
+        if not self._parts:
             return {}
         columns = {name: column for name, column in self._values.items() if len(column)}
         return self._parts.estimates(
