@@ -81,6 +81,11 @@ def test_several_conditions_and_a_junit_file(place: Workplace) -> None:
         ),
         (["--require", "t@mcqa:acc.low<60"], "acc is between 0 and 1, so this always holds."),
         (["--summary", "x.md", "--predict_only"], "--summary needs scores, and --predict_only"),
+        (["--summary", "."], ". cannot be written: Is a directory. Choose a place"),
+        (
+            ["--require", "t@mcqa:acc>=0", "--junit", "t.yaml/x.xml"],
+            "cannot be written: Not a directory",
+        ),
         (["--junit", "x.xml"], "--junit writes the conditions of --require, and there are none."),
     ],
 )

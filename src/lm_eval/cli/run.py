@@ -27,6 +27,7 @@ from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
+from lm_eval.text.files import check_output_file
 from lm_eval.text.secrets import hiding, known_secrets, redacted_text
 from lm_eval.text.terminal import console, print_line, print_written, visible
 
@@ -73,6 +74,8 @@ def _requirements(args: argparse.Namespace) -> list[Requirement]:
         raise UsageError(
             "--summary needs scores, and --predict_only makes none. Remove one of them."
         )
+    for path in filter(None, (args.junit, args.summary)):
+        check_output_file(path)
     if not args.require:
         if args.junit:
             raise UsageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import time
@@ -79,9 +80,24 @@ def output_file(path: str | Path) -> Iterator[IO[str]]:
         with replacing(Path(path).expanduser()) as file:
             yield file
     except OSError as error:
-        raise OutputError(
-            f"{path} cannot be written: {error.strerror}. Choose a place that you can write to."
-        ) from None
+        raise _unwritable(path, error.strerror) from None
+
+
+def check_output_file(path: str | Path) -> None:
+    """Raise an ``OutputError`` if this file clearly cannot be written later; nothing is created."""
+    file = Path(path).expanduser()
+    folder = next((parent for parent in file.absolute().parents if parent.exists()), file.parent)
+    if file.is_dir():
+        raise _unwritable(path, os.strerror(errno.EISDIR))
+    if not folder.is_dir():
+        raise _unwritable(path, os.strerror(errno.ENOTDIR))
+    is_replaced = file.is_file() and not file.is_symlink()  # by another file in its folder
+    if not os.access(file if file.exists() and not is_replaced else folder, os.W_OK):
+        raise _unwritable(path, os.strerror(errno.EACCES))
+
+
+def _unwritable(path: str | Path, reason: str | None) -> OutputError:
+    return OutputError(f"{path} cannot be written: {reason}. Choose a place that you can write to.")
 
 
 def write_output(path: str | Path, text: str) -> None:
