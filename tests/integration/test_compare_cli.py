@@ -137,7 +137,7 @@ def test_what_cannot_be_compared_is_a_warning_and_the_run_stands(work: Workplace
     assert f"To compare them later: `lm-eval compare {path}`." in text
     later = work.cli("compare", str(path), "--intersect")
     assert "3 formats on the same 38 items" in later.out
-    assert "Docs without an answer, which count nowhere: generate 2." in later.out
+    assert "Docs without an answer, which are not counted: generate 2." in later.out
 
 
 @pytest.mark.parametrize("package", ["numpy", "scipy"])

@@ -15,7 +15,7 @@ from lm_eval.errors import UsageError, listing
 from lm_eval.lab.diff.facts import FactDiff, in_order
 from lm_eval.lab.diff.items import ItemDiff, Sample, answer_text, prompt_texts
 from lm_eval.lab.diff.runs import ResultDiff, RunDiff, conclusion, diff_runs
-from lm_eval.lab.show.phrases import at_place, difference_words, first_difference, quoted
+from lm_eval.lab.show.phrases import at_index, difference_words, first_difference, quoted
 from lm_eval.lab.stored.select import one_run
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.columns import Cells, Column, FittingTable
@@ -293,7 +293,7 @@ def _field_change(one: str, other: str) -> str:
     if max(len(one), len(other)) <= LONG_FIELD:
         return f": {quoted(one, LONG_FIELD)} → {quoted(other, LONG_FIELD)}"
     place = first_difference(one, other)
-    texts = [at_place(text, place, LONG_FIELD // 2) for text in (one, other)]
+    texts = [at_index(text, place, LONG_FIELD // 2) for text in (one, other)]
     return f", from character {place} on: “{texts[0]}” → “{texts[1]}”"
 
 
@@ -322,7 +322,7 @@ def _prompt_example(one: Sample, other: Sample) -> Iterator[Line]:
     place = first_difference(ours[at], theirs[at])
     yield "", f"doc {one['doc_id']}, from character {place} on:"
     for side, text in (("A", ours[at]), ("B", theirs[at])):
-        yield "", f"{side}  {at_place(text, place)}"
+        yield "", f"{side}  {at_index(text, place)}"
 
 
 def _answers(items: ItemDiff) -> Iterator[Line]:

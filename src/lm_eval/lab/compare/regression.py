@@ -32,33 +32,33 @@ class ResultChange(AsDict):
     """One result in two runs: its scores, and their paired difference."""
 
     name: str
-    """``task@format``, with the number of shots where the runs have several."""
+    """``task@format``, with the number of shots if the runs have several."""
     metric: str
     before: Estimate
     after: Estimate
     difference: float
-    """After less before."""
+    """After minus before."""
     low: float | None
     high: float | None
     p: float
     p_adjusted: float
-    """For all results, two-sided."""
+    """Two-sided, adjusted for the number of results."""
     level: float
     test: str
     num_items: int
     detects: float | None
-    """A true difference that 4 of 5 such pairs of runs would find at this level, as the only result."""
+    """The true difference that 4 of 5 such pairs of runs would find at this level, as the only result."""
     higher_is_better: bool
     share_read: tuple[float, float] | None
-    """Of the replies before and after, those with an answer; None where nothing is read."""
+    """The share of replies with an answer, before and after; None if nothing is read from text."""
     left_out: int
-    """Items that only one of the runs has, where common ones were asked for."""
+    """Items that only one of the runs has, if only common items were asked for."""
 
     ALSO = ("verdict",)
 
     @property
     def verdict(self) -> str:
-        """``worse`` where the score fell by more than luck explains, else ``ok``."""
+        """``worse`` if the score fell by more than luck explains, otherwise ``ok``."""
         fell = self.difference < 0 if self.higher_is_better else self.difference > 0
         return WORSE if fell and self.p_adjusted < self.level else OK
 
@@ -89,16 +89,16 @@ def regressions(
     intersect: bool = False,
     seed: int = DEFAULT_SEED,
 ) -> RegressionReport:
-    """Every result of ``before`` against the same one of ``after``; an error where one is missing."""
+    """Every result of ``before`` against the same result of ``after``; an error if one is missing."""
     old, old_notes = _measured(before, choice)
     new, new_notes = _measured(after, choice)
-    matched, notes = _matched(old, new)
-    tested = [_tested(one, other, intersect=intersect, seed=seed) for one, other in matched]
+    pairs, notes = _matched(old, new)
+    tested = [_tested(*pair, intersect=intersect, seed=seed) for pair in pairs]
     adjusted = ADJUSTMENTS[method]([each.result.p for each in tested])
-    has_shots = len({(one.task, one.format) for one, _ in matched}) < len(matched)
+    has_shots = len({(first.task, first.format) for first, _ in pairs}) < len(pairs)
     changes = [
-        _change(one, other, tested[at], adjusted[at], level, has_shots=has_shots)
-        for at, (one, other) in enumerate(matched)
+        _change(*pair, test, p_adjusted, level, has_shots=has_shots)
+        for pair, test, p_adjusted in zip(pairs, tested, adjusted, strict=True)
     ]
     return RegressionReport(
         tuple(changes),
@@ -136,54 +136,54 @@ Key = tuple[str, str, int | None, str]
 def _matched(
     old: Sequence[Measurement], new: Sequence[Measurement]
 ) -> tuple[list[tuple[Measurement, Measurement]], list[str]]:
-    """The pairs of one result before and after, and notes on results that are new."""
-    models = [list(dict.fromkeys(one.model for one in side)) for side in (old, new)]
-    is_one_each = all(len(names) == 1 for names in models)
+    """Each result before, paired with the same one after; and notes on results that are new."""
+    has_models = any(len({measured.model for measured in side}) > 1 for side in (old, new))
 
-    def key(one: Measurement) -> Key:
-        return one.task, one.format, one.num_fewshot, "" if is_one_each else one.model
+    def key(measured: Measurement) -> Key:
+        model = measured.model if has_models else ""
+        return measured.task, measured.format, measured.num_fewshot, model
 
-    by_key = {key(one): one for one in new}
-    missing = [one for one in old if key(one) not in by_key]
+    def titles(measurements: Iterable[Measurement]) -> str:
+        return listing([_title(each, has_models=has_models) for each in measurements], 5)
+
+    by_key = {key(measured): measured for measured in new}
+    missing = [measured for measured in old if key(measured) not in by_key]
     if missing:
-        there = [_title(one, is_one_each) for one in new]
         raise ComparisonError(
-            "The second run lacks what the first has: "
-            f"{listing([_title(one, is_one_each) for one in missing], 5)}. It has "
-            f"{listing(there, 5)}. Run that too, or choose what both have with --tasks, --formats and "
-            "--models."
+            f"The second run lacks what the first has: {titles(missing)}. It has {titles(new)}. Run "
+            "that too, or choose what both have with --tasks, --formats and --models."
         )
-    known = {key(one) for one in old}
-    added = [_title(one, is_one_each) for one in new if key(one) not in known]
-    notes = [f"New in the second run, so not compared: {listing(added, 5)}."] if added else []
-    matched = [(one, by_key[key(one)]) for one in old]
-    return matched, [*notes, *_changed_prompts(matched)]
+    known = {key(measured) for measured in old}
+    added = [measured for measured in new if key(measured) not in known]
+    notes = [f"New in the second run, so not compared: {titles(added)}."] if added else []
+    pairs = [(measured, by_key[key(measured)]) for measured in old]
+    return pairs, [*notes, *_changed_prompts(pairs)]
 
 
-def _title(one: Measurement, is_one_model: bool) -> str:
-    shots = "" if one.num_fewshot is None else f", {one.num_fewshot}-shot"
-    return f"{one.name}{shots}" + ("" if is_one_model else f" ({one.model})")
+def _title(measured: Measurement, *, has_models: bool) -> str:
+    shots = "" if measured.num_fewshot is None else f", {measured.num_fewshot}-shot"
+    return f"{measured.name}{shots}" + (f" ({measured.model})" if has_models else "")
 
 
-def _changed_prompts(matched: Iterable[tuple[Measurement, Measurement]]) -> list[str]:
-    """Results whose format or task is another one now: a change may come from there."""
+def _changed_prompts(pairs: Iterable[tuple[Measurement, Measurement]]) -> list[str]:
+    """A note on results whose format or task changed, which may explain a difference."""
     changed = [
-        one.name
-        for one, other in matched
-        if (one.facts or {}).get("fingerprints") != (other.facts or {}).get("fingerprints")
+        first.name
+        for first, second in pairs
+        if (first.facts or {}).get("fingerprints") != (second.facts or {}).get("fingerprints")
     ]
     if not changed:
         return []
-    is_one = len(changed) == 1
+    are = "is" if len(changed) == 1 else "are"
     return [
-        f"The task or format of {listing(changed, 5)} {'is' if is_one else 'are'} not the same in both "
-        "runs, so a change may come from the prompts; `lm-eval diff` says what differs."
+        f"The task or format of {listing(changed, 5)} {are} not the same in both runs, so a change may "
+        "come from the prompts; `lm-eval diff` says what differs."
     ]
 
 
 @dataclass(frozen=True)
 class _Tested:
-    """Two measurements on the same items."""
+    """The test of two measurements on the same items."""
 
     result: Paired
     """The second against the first."""
@@ -191,8 +191,8 @@ class _Tested:
     left_out: int
 
 
-def _tested(one: Measurement, other: Measurement, *, intersect: bool, seed: int) -> _Tested:
-    rows = [replace(one, condition=_BEFORE), replace(other, condition=_AFTER)]
+def _tested(first: Measurement, second: Measurement, *, intersect: bool, seed: int) -> _Tested:
+    rows = [replace(first, condition=_BEFORE), replace(second, condition=_AFTER)]
     aligned = align(rows, intersect=intersect)
     ((_, _, result),) = paired_many(aligned.scores, aligned.clusters, chosen=[(1, 0)], seed=seed)
     before, after = (array_estimate(scores, aligned.clusters) for scores in aligned.scores)
@@ -200,8 +200,8 @@ def _tested(one: Measurement, other: Measurement, *, intersect: bool, seed: int)
 
 
 def _change(
-    one: Measurement,
-    other: Measurement,
+    first: Measurement,
+    second: Measurement,
     tested: _Tested,
     p_adjusted: float,
     level: float,
@@ -209,10 +209,10 @@ def _change(
     has_shots: bool,
 ) -> ResultChange:
     result, difference = tested.result, tested.result.difference
-    shots = f", {one.num_fewshot}-shot" if has_shots and one.num_fewshot is not None else ""
+    shots = f", {first.num_fewshot}-shot" if has_shots and first.num_fewshot is not None else ""
     return ResultChange(
-        name=f"{one.name}{shots}",
-        metric=one.metric,
+        name=f"{first.name}{shots}",
+        metric=first.metric,
         before=tested.scores[0],
         after=tested.scores[1],
         difference=difference.value,
@@ -224,16 +224,16 @@ def _change(
         test=result.test,
         num_items=result.n,
         detects=_detects(result, level),
-        higher_is_better=one.higher_is_better,
-        share_read=_shares(one, other),
+        higher_is_better=first.higher_is_better,
+        share_read=_shares(first, second),
         left_out=tested.left_out,
     )
 
 
-def _shares(one: Measurement, other: Measurement) -> tuple[float, float] | None:
-    if one.is_read is None or other.is_read is None:
+def _shares(first: Measurement, second: Measurement) -> tuple[float, float] | None:
+    if first.is_read is None or second.is_read is None:
         return None
-    return float(one.is_read.mean()), float(other.is_read.mean())
+    return float(first.is_read.mean()), float(second.is_read.mean())
 
 
 # As people read it
@@ -288,7 +288,7 @@ def verdict_line(report: RegressionReport) -> str:
 
 
 def power_line(report: RegressionReport) -> str:
-    """What the items could have shown: a gate that can find nothing is not one."""
+    """Which change the items can detect: a gate that cannot detect anything guards nothing."""
     known = [(change.detects, change) for change in report.changes if change.detects is not None]
     if not known:
         return ""

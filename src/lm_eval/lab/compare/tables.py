@@ -64,10 +64,7 @@ class Section:
 
 
 def sections(report: ComparisonReport, *, flips: int | None = None) -> list[Section]:
-    """The parts of the report, in order.
-
-    ``flips`` is how many flipped items are listed at most.
-    """
+    """The parts of the report, in order; ``flips`` is how many flipped items are listed at most."""
     sections = [_comparison_section(comparison, flips) for comparison in report.blocks]
     return sections + [_ranking_section(ranking) for ranking in report.rankings]
 
@@ -76,11 +73,11 @@ def print_comparison(
     report: ComparisonReport, console: Console, *, flips: int | None = None
 ) -> None:
     """Print the whole report."""
-    said: set[str] = set()
-    for place, section in enumerate(sections(report, flips=flips)):
-        if place:
+    printed: set[str] = set()
+    for index, section in enumerate(sections(report, flips=flips)):
+        if index:
             console.print()
-        _print_section(section, console, said)
+        _print_section(section, console, printed)
     for note in report.notes:
         console.print()
         console.print(Paragraph("Note: ", visible(note)))
@@ -101,21 +98,21 @@ def comparison_markdown(report: ComparisonReport, *, flips: int | None = None) -
     return "\n".join(lines)
 
 
-def _print_section(section: Section, console: Console, said: set[str]) -> None:
-    """Print one section, without the notes in ``said``, which were printed before."""
+def _print_section(section: Section, console: Console, printed: set[str]) -> None:
+    """Print one section, without the notes in ``printed``, to which its own are added."""
     console.print(Paragraph("", section.title, "bold"))
     console.print()
     console.print(Paragraph("", f"{HEADING}:"))
     for sentence in section.says:
         console.print(Paragraph("• ", sentence))
-    for place, table in enumerate(section.tables):
+    for index, table in enumerate(section.tables):
         console.print()
         console.print(table)
-        if section.plot is not None and place == 0:
+        if section.plot is not None and index == 0:
             console.print()
             section.plot.show(console)
-    new = [note for note in section.notes if note not in said]
-    said.update(new)
+    new = [note for note in section.notes if note not in printed]
+    printed.update(new)
     if new:
         console.print()
     for note in new:
@@ -136,12 +133,13 @@ def _comparison_section(comparison: Comparison, flips: int | None) -> Section:
 
 
 def score_table(comparison: Comparison) -> FittingTable:
-    """A line for each row: score, interval, what was read, how often it is best, what it cost."""
+    """A line for each row: score, interval, share read, how often it is best, what it cost."""
     metrics = {row.metric for row in comparison.rows}
+    has_metrics = len(metrics) > 1
     columns = (
         Column("name", comparison.kind.capitalize(), wraps=True, stays=True),
         Column("metric", "Metric", wraps=True),
-        Column("score", "Score" if len(metrics) > 1 else visible(metrics.pop()), is_number=True),
+        Column("score", "Score" if has_metrics else visible(metrics.pop()), is_number=True),
         Column("interval", "95 % interval", is_number=True, stays=True),
         Column("read", "Read", is_number=True),
         Column("score_read", "If read", is_number=True),
@@ -152,7 +150,6 @@ def score_table(comparison: Comparison) -> FittingTable:
         Column("time", "Time", is_number=True),
         Column("cost", "Cost", is_number=True),
     )
-    has_metrics = len({row.metric for row in comparison.rows}) > 1
     lines = [_score_line(comparison, row, has_metrics=has_metrics) for row in comparison.rows]
     return FittingTable(columns, [lines], ("requests", "tokens", "time", "cost", "metric"))
 
@@ -220,7 +217,7 @@ def _pair_line(comparison: Comparison, pair: Pair, *, shows_probability: bool) -
 
 
 _NEARLY_SURE = 1 - 1e-9
-"""No number of items makes it certain which of two is better; rounding would."""
+"""No number of items makes it certain which of two is better, but rounding would show 100 %."""
 
 
 def _both_read(comparison: Comparison, pair: Pair) -> str:
@@ -231,7 +228,7 @@ def _both_read(comparison: Comparison, pair: Pair) -> str:
 
 def _flip_notes(comparison: Comparison, limit: int) -> Iterator[str]:
     """The docs on which two rows differ."""
-    what = "Right" if comparison.is_right_or_wrong else "Better"
+    better = "Right" if comparison.is_right_or_wrong else "Better"
     under = comparison.under
     for pair in comparison.pairs:
         if pair.flips is None:
@@ -243,7 +240,7 @@ def _flip_notes(comparison: Comparison, limit: int) -> Iterator[str]:
         ):
             if docs:
                 more = f" and {len(docs) - limit:,} more" if len(docs) > limit else ""
-                yield f"{what} {where}: doc {', '.join(map(visible, docs[:limit]))}{more}."
+                yield f"{better} {where}: doc {', '.join(map(visible, docs[:limit]))}{more}."
 
 
 # Plots
@@ -336,12 +333,12 @@ def ranking_table(ranking: Ranking) -> FittingTable:
     columns = (
         Column("name", "Format", wraps=True, stays=True),
         *(
-            Column(f"model{place}", visible(model), is_number=True, wraps=True, stays=True)
-            for place, model in enumerate(ranking.models)
+            Column(f"model{index}", visible(model), is_number=True, wraps=True, stays=True)
+            for index, model in enumerate(ranking.models)
         ),
         Column("tau", "Agrees with the others", is_number=True),
     )
-    lines = [_line(ranking, place) for place in range(len(ranking.formats))]
+    lines = [_line(ranking, row) for row in range(len(ranking.formats))]
     return FittingTable(columns, [lines])
 
 
@@ -358,9 +355,9 @@ def ranking_notes(ranking: Ranking) -> Iterator[str]:
         "pairs of models that change places": stability.flip_rate,
     }
     parts = [
-        f"{name} {with_interval(found.estimate, 2)}"
-        for name, found in measured.items()
-        if found.estimate is not None
+        f"{name} {with_interval(measure.estimate, 2)}"
+        for name, measure in measured.items()
+        if measure.estimate is not None
     ]
     if parts:
         yield (
@@ -369,14 +366,14 @@ def ranking_notes(ranking: Ranking) -> Iterator[str]:
         )
 
 
-def _line(ranking: Ranking, place: int) -> Cells:
-    scores = [row[place] for row in ranking.scores]
-    tau = ranking.stability.tau_by_format[place].estimate
+def _line(ranking: Ranking, row: int) -> Cells:
+    scores = [of_model[row] for of_model in ranking.scores]
+    tau = ranking.stability.tau_by_format[row].estimate
     cells = {
         f"model{k}": f"{number(score)} ({_rank(scores, score, is_up=ranking.higher_is_better)})"
         for k, score in enumerate(scores)
     }
-    return Cells(name=visible(ranking.formats[place]), tau=with_interval(tau, 2), **cells)
+    return Cells(name=visible(ranking.formats[row]), tau=with_interval(tau, 2), **cells)
 
 
 def _rank(scores: Sequence[float], score: float, *, is_up: bool) -> int:
@@ -424,10 +421,10 @@ def _halves(ranking: Ranking) -> str:
 
 
 def _typical(ranking: Ranking) -> str:
-    place = ranking.stability.most_typical
-    if place is None or ranking.stability.flip_rate.value == 0 or len(ranking.formats) < 3:
-        return ""  # two formats agree with each other as much as the other way round
-    tau = ranking.stability.tau_by_format[place].value
+    typical = ranking.stability.most_typical
+    if typical is None or ranking.stability.flip_rate.value == 0 or len(ranking.formats) < 3:
+        return ""  # of two formats, each agrees with the other equally well
+    tau = ranking.stability.tau_by_format[typical].value
     agrees = "" if tau is None else f" (agreement {number(tau, 2)})"
-    name = visible(ranking.formats[place])
+    name = visible(ranking.formats[typical])
     return f"{name} ranks the models most like the other formats do{agrees}."

@@ -1,4 +1,4 @@
-"""The results of comparing, as values: a ``Comparison`` for each set of rows on the same items.
+"""The results of a comparison as values: a ``Comparison`` for each set of rows on the same items.
 
 The rows of a comparison are the formats of one model, its conditions where the number of shots differs
 too (``mcqa, 5-shot``), or the models under one format.
@@ -37,24 +37,25 @@ EQUAL = "no difference"
 
 @dataclass(frozen=True)
 class ComparisonRow(AsDict):
-    """One measurement: its score, what could be read of its answers, and what they cost."""
+    """One measurement: its score, how many of its answers could be read, and what they cost."""
 
     label: str
-    """The format's name, or the model's where models are compared."""
+    """The format's name, or the model's if models are compared."""
     model: str
     format: str
     metric: str
     score: Estimate
     num_read: float | None
-    """Answers that could be read, the replies to one item in parts; None where nothing is read."""
+    """Answers that could be read; of several replies to an item, each is a part of one answer. None if
+    nothing is read from text."""
     score_read: Estimate | None
-    """Among the answers that could be read; None where none could, or where all count anyway."""
+    """Among the answers that could be read; None if there are none, or if all answers count anyway."""
     bounds: tuple[float, float] | None
-    """The score if no unread answer were right, and if all were; None where the score is not a share."""
+    """The score if no unread answer were right, and if all were; None if the score is not a share."""
     missing: int
     usage: Mapping[str, Any] | None
     choices: str | None = None
-    """``shown``, ``scored`` or ``hidden``; None where there are no choices, or nothing is known."""
+    """``shown``, ``scored`` or ``hidden``; None if there are no choices, or nothing is known."""
 
     ALSO = ("share_read",)
 
@@ -83,29 +84,30 @@ class Pair(AsDict):
     first: str
     second: str
     result: Paired
-    """With answers that were not read as not right."""
+    """On all items; answers that were not read count as not right."""
     p_adjusted: float
     both_read: Paired | None
-    """On the items read under both; None where that is all of them, or none."""
+    """On the items read under both; None if these are all items, or none."""
     p_both_read: float | None
     """Of ``both_read``, adjusted like ``p_adjusted``."""
     remaining: Paired | None
-    """On the items read under the second, with unread answers of the first as not right: what is left
-    if unread answers are no better than read ones. None where all were read, or none of the second's."""
+    """On the items read under the second; unread answers of the first count as not right. This is what
+    remains if unread answers are no better than read ones. None if all answers were read, or none of
+    the second."""
     p_remaining: float
-    """That the difference is more than luck and unread answers, adjusted like ``p_adjusted`` and never
-    below it: the largest p of ``result``, ``remaining`` and ``both_read``, and 1 where one of them
+    """The p-value that the difference is more than luck and unread answers, adjusted like ``p_adjusted``
+    and never below it: the largest p of ``result``, ``remaining`` and ``both_read``, or 1 if one of them
     does not favour the first or cannot be tested."""
     gap_read: float
-    """The first's share of answers read less the second's."""
+    """The share of answers read under the first, minus that under the second."""
     counts: tuple[int, int]
     """Items on which the first is better, and those on which the second is."""
     probability: float | None
-    """That the first is truly better; None where scores are not 0 and 1, or come in clusters."""
+    """That the first is truly better; None if scores are not 0 and 1, or come in clusters."""
     is_adherence: bool
-    """Whether the lead is no larger than ``gap_read``."""
+    """Whether the difference is no larger than ``gap_read``."""
     asks_same: bool = True
-    """Whether both prompts make the same of the choices: show them, score them, or neither."""
+    """Whether both prompts treat the choices alike: show them, score them, or neither."""
     flips: Flips | None = None
 
     ALSO = ("verdict",)
@@ -125,12 +127,12 @@ class Pair(AsDict):
 
 
 TARGETS = (0.1, 0.05, 0.02, 0.01)
-"""Differences that items may be planned for: the largest that is clearly too small to be found now."""
+"""Differences to plan items for; used is the largest that is clearly too small to be found now."""
 
 
 @dataclass(frozen=True)
 class PairPower:
-    """What the items can find among some pairs, each as if it were the only comparison."""
+    """Which differences the items can find among some pairs, each tested as if it were the only one."""
 
     hardest: Pair
     """The pair that varies most."""
@@ -141,7 +143,7 @@ class PairPower:
     least: float
     """As ``detects``, between these two."""
     target: float | None
-    """A smaller difference to plan for; None where scores are not shares, or none is much smaller."""
+    """A smaller difference to plan for; None if scores are not shares, or none is much smaller."""
     items: float | None
     """Items that would find ``target`` between the two that vary most."""
 
@@ -157,12 +159,12 @@ class Comparison(AsDict):
     """What all rows share: the model's name, or the format's."""
     rows: tuple[ComparisonRow, ...]
     default: str
-    """The row that counts as the usual one: the first, unless another was named."""
+    """The row that the others are compared with: the first, unless another was named."""
     pairs: tuple[Pair, ...]
     family: str
     """``every two``, or ``each against mcqa``."""
     method: str
-    """How p-values are adjusted for being several: ``holm``, ``bh`` or ``by``."""
+    """How p-values are adjusted for multiple tests: ``holm``, ``bh`` or ``by``."""
     num_items: int
     num_clusters: int | None
     is_binary: bool
@@ -170,16 +172,16 @@ class Comparison(AsDict):
     """Whether every score lies between 0 and 1."""
     higher_is_better: bool
     steady: tuple[int, int] | None
-    """Items that are right under every row, and under none; None where scores are not 0 and 1."""
+    """Items that are right under every row, and under none; None if scores are not 0 and 1."""
     flip_counts: tuple[tuple[int, ...], ...]
     """[i][j]: items on which row i is better than row j."""
     omnibus: CochranQ | None = None
     spread: Spread | None = None
     components: Components | None = None
     left_out: Mapping[str, int] | None = None
-    """Result → its items that others lack, where only common ones were asked for."""
+    """Result → its items that others lack, if only common items were asked for."""
     members: tuple[str, ...] = ()
-    """Where ``task`` is a group, its tasks."""
+    """The tasks of ``task``, if that is a group."""
 
     KEYS = (
         *("task", "compares", "within", "default", "family", "method", "num_items", "num_clusters"),
@@ -197,7 +199,7 @@ class Comparison(AsDict):
         return sorted(called, key=lambda pair: -abs(pair.result.difference.value))
 
     def power(self, pairs: Sequence[Pair]) -> PairPower | None:
-        """What these items can find among ``pairs``; None where nothing is known of any."""
+        """What these items can find among ``pairs``; None if nothing is known about any of them."""
         known = [pair for pair in pairs if pair.result.smallest_detectable is not None]
         if not known:
             return None
@@ -208,7 +210,7 @@ class Comparison(AsDict):
         return PairPower(hardest, detects, easiest, least, target, needed)
 
     def rows_by_choices(self) -> dict[str, list[ComparisonRow]]:
-        """What prompts make of the choices → the rows that do; empty where all do the same."""
+        """How prompts treat the choices → the rows that do; empty if all do the same."""
         kinds = {
             kind: [row for row in self.rows if row.choices == kind]
             for kind in (CHOICES_SHOWN, CHOICES_SCORED, CHOICES_HIDDEN)
@@ -218,12 +220,12 @@ class Comparison(AsDict):
 
     @property
     def best(self) -> ComparisonRow:
-        """The row with the best score; of several, the one that ``spread`` names, too."""
+        """The row with the best score; of several, the one that ``spread`` names as well."""
         return self._ends[0 if self.higher_is_better else 1]
 
     @property
     def worst(self) -> ComparisonRow:
-        """The row with the worst score; of several, the one that ``spread`` names, too."""
+        """The row with the worst score; of several, the one that ``spread`` names as well."""
         return self._ends[1 if self.higher_is_better else 0]
 
     @property
@@ -252,26 +254,26 @@ class Comparison(AsDict):
 
     @property
     def num_units(self) -> int:
-        """What the luck of the draw is over: clusters where there are any, else items."""
+        """What is sampled: clusters if there are any, otherwise items."""
         return self.num_clusters or self.num_items
 
     def chances(self, label: str) -> tuple[float, float] | None:
         """How often the row is best, and worst, when the items are resampled."""
         if self.spread is None:
             return None
-        place = [row.label for row in self.rows].index(label)
-        chances = self.spread.p_best[place], self.spread.p_worst[place]
+        index = [row.label for row in self.rows].index(label)
+        chances = self.spread.p_best[index], self.spread.p_worst[index]
         return chances if self.higher_is_better else chances[::-1]
 
 
 def _variation(pair: Pair) -> tuple[float, float]:
-    """How much a pair varies: what it takes to be found, and of equal ones the standard error."""
+    """How much a pair varies: the smallest difference it finds, then its standard error."""
     return pair.result.smallest_detectable or 0.0, pair.result.difference.stderr or 0.0
 
 
 def _items_needed(result: Paired, target: float) -> float:
-    """Items for a true difference, if items vary as these do."""
-    if result.test == MCNEMAR:  # a difference takes as many discordant items as it is large
+    """How many items find a true difference, if items vary as these do."""
+    if result.test == MCNEMAR:  # the share of discordant items is at least the difference
         variance = max(target, (result.wins + result.losses) / result.n)
     else:
         variance = result.n * (result.difference.stderr or 0.0) ** 2

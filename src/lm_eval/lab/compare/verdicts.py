@@ -1,4 +1,4 @@
-"""The differences of a comparison in plain words, by verdict, with what these items could have shown.
+"""The differences of a comparison in plain words, by verdict, with what these items can detect.
 
 In: a ``Comparison``. Out: a sentence for each verdict that occurs: which differences are real, which
 unread answers may explain, which luck may explain.
@@ -33,7 +33,7 @@ from lm_eval.text.terminal import visible
 
 
 def verdict_sentences(comparison: Comparison) -> Iterator[str]:
-    """What is real, confounded and inconclusive; empty strings where there is nothing to say."""
+    """What is real, confounded and inconclusive; an empty string if there is nothing to say."""
     yield _real(comparison)
     yield _confounded(comparison)
     yield _inconclusive(comparison)
@@ -53,7 +53,7 @@ def _real(comparison: Comparison) -> str:
 
 
 def _though(comparison: Comparison, pair: Pair) -> str:
-    """What unread answers have to do with a real difference."""
+    """How unread answers bear on a real difference."""
     remaining = pair.remaining
     if remaining is None:
         return ""
@@ -127,7 +127,7 @@ def _not_read(comparison: Comparison, pair: Pair) -> str:
 
 
 def _inconclusive(comparison: Comparison) -> str:
-    """The differences that luck can explain, and how many items it would take."""
+    """The differences that luck can explain, and how many items would show more."""
     pairs = comparison.pairs_called(INCONCLUSIVE)
     if not pairs:
         return ""
@@ -135,12 +135,12 @@ def _inconclusive(comparison: Comparison) -> str:
     if comparison.num_units < fewest:
         return _too_few(comparison, fewest)
     if len(pairs) == len(comparison.pairs) > 1:
-        what = f"all {len(pairs)} differences"
+        shown = f"all {len(pairs)} differences"
     elif len(pairs) < NAMED:
-        what = "; ".join(f"{lead(comparison, pair)}, {p_words(pair.p_adjusted)}" for pair in pairs)
+        shown = "; ".join(f"{lead(comparison, pair)}, {p_words(pair.p_adjusted)}" for pair in pairs)
     else:
-        what = f"the other {len(pairs)} differences"
-    return f"Inconclusive, may be luck: {what}. {_detectable(comparison, pairs)}".rstrip()
+        shown = f"the other {len(pairs)} differences"
+    return f"Inconclusive, may be luck: {shown}. {_detectable(comparison, pairs)}".rstrip()
 
 
 def _too_few(comparison: Comparison, fewest: int) -> str:
@@ -161,7 +161,7 @@ def _too_few(comparison: Comparison, fewest: int) -> str:
 
 
 def fewest_units(comparison: Comparison) -> int:
-    """How many items (or clusters) it takes before any difference can have a p below the level.
+    """The fewest items (or clusters) with which any difference can have a p below the level.
 
     Holm multiplies the smallest p by the number of comparisons.
     """
@@ -173,7 +173,7 @@ def fewest_units(comparison: Comparison) -> int:
 
 
 def _detectable(comparison: Comparison, pairs: Sequence[Pair]) -> str:
-    """What these items can find between the two that vary most; of several pairs, which that is."""
+    """What these items can find between the two that vary most, and which two these are."""
     power = comparison.power(pairs)
     if power is None:
         return ""
@@ -199,7 +199,7 @@ def _names(pair: Pair) -> str:
 
 
 def _hidden(comparison: Comparison) -> str:
-    """Differences among the answers that were read, where all answers together show none."""
+    """Differences among the answers that were read, if all answers together show none."""
     pairs = [
         pair
         for pair in comparison.pairs_called(INCONCLUSIVE)

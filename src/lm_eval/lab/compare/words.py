@@ -1,7 +1,7 @@
 """A comparison in plain words: what is real, what may be luck, what was not read, what the score is.
 
-In: a ``Comparison``. Out: sentences for someone who has never run a test, each of which makes sense
-alone and begins with what it is about; and the notes below the tables: what their columns mean, and the
+In: a ``Comparison``. Out: sentences for someone who has never run a statistical test; each makes sense
+alone and begins with its topic. Also the notes below the tables: what their columns mean, and the
 numbers behind the sentences.
 """
 
@@ -38,7 +38,7 @@ from lm_eval.text.numbers import joined, number, percent
 from lm_eval.text.terminal import visible
 
 SMALL_N = 300
-"""Below this many items the probability that one row is truly better is shown as well."""
+"""Below this many items, the probability that one row is truly better is shown as well."""
 
 _FALSE = "so that on average at most 1 in 20 of those below 0.05 is luck"
 _METHODS = {
@@ -102,7 +102,7 @@ def _no_difference(comparison: Comparison) -> str:
 
 
 def _overall(comparison: Comparison) -> str:
-    """Whether the formats differ at all: the spread against what luck alone would show."""
+    """Whether the formats differ at all: the spread, compared with what luck alone would give."""
     spread = comparison.spread
     is_few = comparison.num_units < fewest_units(comparison)
     if spread is None or len(comparison.rows) == 2 or (is_few and spread.p >= ALPHA):
@@ -118,7 +118,7 @@ def _overall(comparison: Comparison) -> str:
     )
     has_pairs = any(pair.is_significant for pair in comparison.pairs)
     if spread.p < ALPHA:
-        is_clear = has_pairs or is_few  # too few items have a sentence of their own
+        is_clear = has_pairs or is_few  # another sentence says that the items are too few
         unclear = "" if is_clear else " Which of them differ is not clear: no two stand out."
         return (
             f"The {comparison.kind} matters here: {apart}. {luck}.{_fair(comparison)}{unclear}"
@@ -136,7 +136,7 @@ def _overall(comparison: Comparison) -> str:
 
 
 def _unread_alone(comparison: Comparison) -> str:
-    """Said where every difference that is too large for luck may come from unread answers."""
+    """A remark if every difference that is too large for luck may come from unread answers."""
     verdicts = {pair.verdict for pair in comparison.pairs}
     if CONFOUNDED not in verdicts or REAL in verdicts:
         return ""
@@ -151,11 +151,11 @@ _CHOICES = {
 
 
 def different_information(comparison: Comparison) -> str:
-    """Which rows show the choices and which do not; empty where all do the same."""
+    """Which rows show the choices and which do not; empty if all do the same."""
     kinds = comparison.rows_by_choices()
     parts = [
-        f"{some_names(rows)} {_CHOICES[kind][len(rows) > 1].format('them' if place else 'the choices')}"
-        for place, (kind, rows) in enumerate(kinds.items())
+        f"{some_names(rows)} {_CHOICES[kind][len(rows) > 1].format('them' if index else 'the choices')}"
+        for index, (kind, rows) in enumerate(kinds.items())
     ]
     if not parts:
         return ""
@@ -173,7 +173,7 @@ def some_names(rows: Sequence[ComparisonRow]) -> str:
 
 
 def _fair(comparison: Comparison) -> str:
-    """The spread of ends that other items picked: with many formats, picking them flatters."""
+    """The spread of a best and a worst that were chosen on other items: choosing among many flatters."""
     half = comparison.spread.split_half if comparison.spread else None
     if half is None or len(comparison.rows) < MANY_FORMATS:
         return ""
@@ -184,13 +184,13 @@ def _fair(comparison: Comparison) -> str:
 
 
 WIDE = 0.8
-"""An interval that covers so much of the scale says no more than that nothing is known."""
+"""An interval that covers this much of the scale says only that nothing is known."""
 MOST_FORMATS = 50
-"""Nobody runs more formats than these for the sake of one mean."""
+"""Nobody runs more formats than this for the sake of one mean."""
 
 
 def adherence_words(comparison: Comparison) -> str:
-    """What is lost by not keeping to each format that was also enforced; empty where none was."""
+    """What is lost by not keeping to each format that was also enforced; empty if none was."""
     rows = {row.label: row for row in comparison.rows}
     gaps = []
     for pair in comparison.pairs:
@@ -207,11 +207,11 @@ def adherence_words(comparison: Comparison) -> str:
 
 def _gap(free: ComparisonRow, held: ComparisonRow, pair: Pair, sign: int) -> str:
     """``generate 0.03 (between -0.09 and 0.15), 98 % read free and 100 % enforced``."""
-    found = pair.result.difference
-    value = sign * found.value
+    difference = pair.result.difference
+    value = sign * difference.value
     text = f"{visible(free.label)} {number(value + 0.0, 2)}"
-    if found.low is not None and found.high is not None:
-        low, high = sorted((sign * found.low, sign * found.high))
+    if difference.low is not None and difference.high is not None:
+        low, high = sorted((sign * difference.low, sign * difference.high))
         text += f" (between {number(low, 2)} and {number(high, 2)})"
     if free.num_read is not None and held.num_read is not None:
         read = percent(free.num_read, free.score.n), percent(held.num_read, held.score.n)
@@ -224,7 +224,7 @@ def _gap(free: ComparisonRow, held: ComparisonRow, pair: Pair, sign: int) -> str
 
 
 def unread_words(comparison: Comparison) -> str:
-    """How many answers were not read, and what they might have changed; empty where all were."""
+    """How many answers were not read, and what they might have changed; empty if all were read."""
     rows = [row for row in comparison.rows if row.num_unread]
     if not rows:
         return ""
@@ -243,7 +243,8 @@ def unread_words(comparison: Comparison) -> str:
     nothing = [visible(row.label) for row in rows if row.num_read == 0]
     if nothing:
         text += (
-            f". A score without a single answer read ({joined(nothing)}) says nothing about knowing"
+            f". A score without a single answer read ({joined(nothing)}) says nothing about what the "
+            "model knows"
         )
     return f"{text}."
 
@@ -324,7 +325,7 @@ def pair_notes(comparison: Comparison) -> Iterator[str]:
     yield " ".join(_column_notes(comparison))
     yield _verdict_note(comparison)
     if not comparison.higher_is_better:
-        yield "Less is better here: the first of two has the lower score, so differences are negative."
+        yield "Lower is better here: the first of two has the lower score, so differences are negative."
 
 
 def _leaves_out_0(pair: Pair) -> bool:
@@ -341,9 +342,9 @@ def _column_notes(comparison: Comparison) -> Iterator[str]:
         pair.probability is not None for pair in comparison.pairs
     ):
         yield "Better: how probable it is that the first is truly better, as far as these items tell."
-    what = "right" if comparison.is_right_or_wrong else "better"
+    better = "right" if comparison.is_right_or_wrong else "better"
     under = comparison.under
-    yield f"Flips: items {what} {under} the first alone – {under} the second alone."
+    yield f"Flips: items {better} {under} the first alone – {under} the second alone."
     if any(pair.both_read is not None for pair in comparison.pairs):
         yield (
             "If both read: the difference (and p) on the items whose answers were read "
@@ -379,11 +380,11 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
     if comparison.steady is not None and comparison.num_items:
         ones, zeros = comparison.steady
         flip = comparison.num_items - ones - zeros
-        one = ones == 1
+        is_one = ones == 1
         are = (
-            ("is" if one else "are") + " right"
+            ("is" if is_one else "are") + " right"
             if comparison.higher_is_better
-            else f"score{'s' * one} 1"
+            else f"score{'s' * is_one} 1"
         )
         yield (
             f"Of {items(comparison)}, {ones} {are} {comparison.under} all, {zeros} {comparison.under} "
@@ -408,7 +409,7 @@ def comparison_notes(comparison: Comparison) -> Iterator[str]:
         )
     missing = [f"{visible(row.label)} {row.missing}" for row in comparison.rows if row.missing]
     if missing:
-        yield f"Docs without an answer, which count nowhere: {', '.join(missing)}."
+        yield f"Docs without an answer, which are not counted: {', '.join(missing)}."
 
 
 def _spread_note(comparison: Comparison) -> str:
@@ -426,14 +427,15 @@ def _spread_note(comparison: Comparison) -> str:
         text += f" 95 % interval [{number(spread.safe_low)}, {number(spread.safe_high)}]."
     if spread.low is not None and spread.high is not None and spread.bootstrap_mean is not None:
         text += (
-            f" With the items drawn anew {spread.resamples:,} times: [{number(spread.low)}, "
-            f"{number(spread.high)}], mean {number(spread.bootstrap_mean)}; drawing anew adds noise, so "
-            "this is too high. Best: the share of these draws in which a format is best."
+            f" With the items resampled {spread.resamples:,} times: [{number(spread.low)}, "
+            f"{number(spread.high)}], mean {number(spread.bootstrap_mean)}; resampling adds noise, so "
+            "this is too high. Best: the share of resamples in which a format is best."
         )
     return text
 
 
-def _methods(found: Iterable[Estimate]) -> str:
-    """How the intervals were made; another note says that clusters are few."""
-    made = [one.method.removesuffix(", few clusters") for one in found if one.low is not None]
-    return " or ".join(dict.fromkeys(made)) or "none"
+def _methods(estimates: Iterable[Estimate]) -> str:
+    """How the intervals were made; another note says if clusters are few."""
+    with_ends = [estimate for estimate in estimates if estimate.low is not None]
+    methods = [estimate.method.removesuffix(", few clusters") for estimate in with_ends]
+    return " or ".join(dict.fromkeys(methods)) or "none"

@@ -17,20 +17,20 @@ if TYPE_CHECKING:
     from lm_eval.stats.paired import Paired
 
 MANY_FORMATS = 4
-"""From here on, picking the best and the worst is worth a word of caution."""
+"""With this many formats or more, picking the best and the worst needs a word of caution."""
 NAMED = 3
 """Differences or rows named in a sentence; the table has them all."""
 MANY_ITEMS = 1000
-"""From this many items on, a third digit of a score means something."""
+"""With this many items or more, a third digit of a score is meaningful."""
 
 
 def digits(comparison: Comparison) -> int:
-    """How many decimal places of a score the number of items is worth."""
+    """How many decimal places of a score are meaningful with this many items."""
     return 2 if comparison.num_items < MANY_ITEMS else 3
 
 
 def size(comparison: Comparison, value: float) -> str:
-    """A score or difference in as many digits as the number of items is worth."""
+    """A score or difference in as many digits as are meaningful."""
     return number(value, digits(comparison))
 
 
@@ -66,16 +66,17 @@ def lead(comparison: Comparison, pair: Pair) -> str:
     return f"{text} (between {size(comparison, low)} and {size(comparison, high)})"
 
 
-def ends(comparison: Comparison, found: Estimate) -> str:
+def ends(comparison: Comparison, estimate: Estimate) -> str:
     """``0.10 and 0.38``: an interval after *between*."""
-    return " and ".join(size(comparison, end) for end in (found.low, found.high) if end is not None)
+    known = [end for end in (estimate.low, estimate.high) if end is not None]
+    return " and ".join(size(comparison, end) for end in known)
 
 
-def clipped(found: Estimate) -> Estimate:
-    """The interval of a share without what lies below 0 or above 1."""
-    if found.low is None or found.high is None:
-        return found
-    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
+def clipped(estimate: Estimate) -> Estimate:
+    """The estimate of a share with its interval cut to 0 … 1."""
+    if estimate.low is None or estimate.high is None:
+        return estimate
+    return replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
 
 
 def fair_words(gap: float, shown: str) -> str:
@@ -99,32 +100,32 @@ def read_share(row: ComparisonRow) -> str:
     return percent(row.num_read, row.score.n) if row.num_read and row.num_unread else "all"
 
 
-def read_in_both(comparison: Comparison, found: Paired) -> str:
+def read_in_both(comparison: Comparison, test: Paired) -> str:
     """``13 items read under both``."""
-    num = "one item" if found.n == 1 else f"{found.n:,} items"
+    num = "one item" if test.n == 1 else f"{test.n:,} items"
     return f"{num} read {comparison.under} both"
 
 
 def difference_words(test: Paired, title: str, more: str, less: str) -> str:
     """A paired difference with its interval and test, in one sentence."""
     ends = interval(test.difference).replace("-", "−")
-    said = f" {ends}" if ends != NOTHING else ""
+    shown = f" {ends}" if ends != NOTHING else ""
     counts = f"{test.wins} {more}, {test.losses} {less}, {test.ties} the same"
     return (
-        f"{title} {signed(test.difference.value)}{said}: {counts}; {p_equals(test.p)} "
+        f"{title} {signed(test.difference.value)}{shown}: {counts}; {p_equals(test.p)} "
         f"({test.test})."
     )
 
 
 def unread(row: ComparisonRow) -> str:
-    """``8 of 32 answers`` could not be read; ``25 % of the answers`` where items have several."""
+    """``8 of 32 answers`` could not be read; ``25 % of the answers`` if items have several."""
     if isinstance(row.num_unread, int):
         return f"{row.num_unread:,} of {row.score.n:,} answers"
     return f"{percent(row.num_unread, row.score.n)} of the answers"
 
 
 def chance(value: float) -> str:
-    """A chance in percent; only what is certain is 0 or 100."""
+    """A chance in percent; only certainties are 0 or 100."""
     tenths = round(value * 1000)
     if 0 < value < 1:
         tenths = min(999, max(1, tenths))
@@ -132,14 +133,14 @@ def chance(value: float) -> str:
 
 
 def round_up(count: float) -> int:
-    """A number of items to plan with: two digits, upwards."""
-    whole = max(1, -int(-count // 1))
-    step = int(10 ** max(0, len(str(whole)) - 2))
-    return -(-whole // step) * step
+    """A number of items to plan with: rounded up to two digits."""
+    items = max(1, -int(-count // 1))
+    step = int(10 ** max(0, len(str(items)) - 2))
+    return -(-items // step) * step
 
 
 AROUND = 36
-"""Characters kept on either side of what is marked."""
+"""Characters shown on either side of a marked span."""
 
 
 def quoted(text: str, limit: int = 90) -> str:
@@ -158,19 +159,19 @@ def marked(text: str, span: tuple[int, int], around: int = AROUND) -> str:
     )
 
 
-def at_place(text: str, place: int, around: int = AROUND) -> str:
-    """The text around one place, with » in front of the character there."""
-    return f"{_before(text[:place], around)}»{_after(text[place:], around)}"
+def at_index(text: str, index: int, around: int = AROUND) -> str:
+    """The text around an index, with » in front of the character there."""
+    return f"{_before(text[:index], around)}»{_after(text[index:], around)}"
 
 
-def first_difference(one: str, other: str) -> int:
-    """The place of the first character in which two texts differ; their end where one goes on."""
-    low, high = 0, min(len(one), len(other))
-    if one[:high] == other[:high]:
+def first_difference(first: str, second: str) -> int:
+    """The index of the first character that differs; the length of the shorter text if none does."""
+    low, high = 0, min(len(first), len(second))
+    if first[:high] == second[:high]:
         return high
-    while high - low > 1:  # slices compare far faster than characters one by one
+    while high - low > 1:  # slices compare far faster than single characters
         middle = (low + high) // 2
-        if one[low:middle] == other[low:middle]:
+        if first[low:middle] == second[low:middle]:
             low = middle
         else:
             high = middle

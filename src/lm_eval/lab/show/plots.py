@@ -2,8 +2,8 @@
 
 ``flips_plot`` and ``spread_plot`` take plain numbers and labels; ``save(path)`` needs matplotlib.
 
-Files are the same, byte for byte, whenever the numbers are: no date, no random ids. Labels are data:
-control characters are made visible, and nothing in them is read as a formula or as markup.
+The same numbers give the same file, byte for byte: no date, no random ids. Labels are data: control
+characters are made visible, and nothing in them is read as a formula or as markup.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Plot(ABC):
         metadata = {"svg": {"Date": None, "Creator": None}, "png": {"Software": None}}
         stream = io.BytesIO()
         with matplotlib.rc_context(_SETTINGS), warnings.catch_warnings():
-            # A label in a script that the font lacks: an SVG shows it all the same, a PNG boxes.
+            # A label in a script that the font lacks: an SVG still shows it, a PNG shows boxes.
             warnings.filterwarnings("ignore", message="Glyph .* missing from")
             figure = Figure(figsize=self.size(), layout="constrained")
             canvases[kind](figure)
@@ -125,7 +125,7 @@ def shown(label: str, limit: int = LABEL_CHARS) -> str:
 
 
 def titled(figure: Any, title: str) -> None:
-    """Put a title above the figure, aligned left: labels may take half of the width."""
+    """Put a title above the figure, aligned left, as labels may fill half of the width."""
     if title:
         width = int(_CHARS_PER_INCH * figure.bbox.width / figure.dpi)
         lines = textwrap.fill(shown(title, MOST_CHARS), width)
@@ -141,7 +141,7 @@ def quiet(axes: Any) -> None:
 
 
 def load_matplotlib() -> Any:
-    """The package; a ``MissingExtraError`` with the line that installs it where it is missing."""
+    """The package; if it is missing, a ``MissingExtraError`` with the line that installs it."""
     try:
         import matplotlib
     except ImportError:
@@ -175,23 +175,22 @@ class FlipsPlot(Plot):
         axes = figure.add_subplot()
         most = max(1, self._most())
         image = axes.imshow(self.counts, cmap="Blues", vmin=0, vmax=most)
-        places = range(len(self.labels))
-        for place in places:  # a format does not differ from itself
-            axes.fill_between(
-                [place - 0.5, place + 0.5], place - 0.5, place + 0.5, color=LIGHT, lw=0
-            )
+        indices = range(len(self.labels))
+        for index in indices:  # a format does not differ from itself
+            low, high = index - 0.5, index + 0.5
+            axes.fill_between([low, high], low, high, color=LIGHT, lw=0)
         if len(self.labels) <= NAMED:
             names = [shown(label, 24) for label in self.labels]
             small = 10 if len(names) <= 30 else 6
             slanted = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-            axes.set_xticks(list(places), names, fontsize=small, **slanted)
-            axes.set_yticks(list(places), names, fontsize=small)
+            axes.set_xticks(list(indices), names, fontsize=small, **slanted)
+            axes.set_yticks(list(indices), names, fontsize=small)
         for spine in axes.spines.values():
             spine.set_visible(False)
         axes.tick_params(length=0)
         if len(self.labels) <= NUMBERED:
-            for row in places:
-                for column in places:
+            for row in indices:
+                for column in indices:
                     self._number(axes, row, column, most)
         titled(figure, self.title)
         axes.set_ylabel(self.sides[0])
@@ -269,12 +268,12 @@ class SpreadPlot(Plot):
 
     def _draw_chances(self, figure: Any, likely: Sequence[int]) -> None:
         spread, axes = self.spread, figure.add_subplot()
-        places = range(len(likely))
-        axes.barh(places, [spread.p_best[k] for k in likely], color=BLUE, height=0.6)
+        rows = range(len(likely))
+        axes.barh(rows, [spread.p_best[k] for k in likely], color=BLUE, height=0.6)
         lowest = [-spread.p_worst[k] for k in likely]
-        axes.barh(places, lowest, color=ORANGE, height=0.6)
+        axes.barh(rows, lowest, color=ORANGE, height=0.6)
         axes.axvline(0.0, color=GREY, linewidth=1)
-        axes.set_yticks(list(places), [shown(self.labels[k]) for k in likely])
+        axes.set_yticks(list(rows), [shown(self.labels[k]) for k in likely])
         axes.set_ylim(len(likely) - 0.4, -0.6)
         axes.set_xlim(-1.0, 1.0)
         axes.set_xticks([-1, -0.5, 0, 0.5, 1], ["1", "0.5", "0", "0.5", "1"])

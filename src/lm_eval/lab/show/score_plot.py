@@ -38,7 +38,7 @@ class ScoresPlot(Plot):
     def lines(self, width: int = DEFAULT_WIDTH, encoding: str = "utf-8") -> list[str]:
         """The plot as text, no line wider than ``width`` columns (40 at least).
 
-        Where ``encoding`` lacks the line-drawing characters, plain ASCII takes their place.
+        If ``encoding`` lacks the line-drawing characters, plain ASCII is used instead.
         """
         width, glyphs = max(width, LEAST_WIDTH), glyphs_for(encoding)
         labels = [_encodable(shown(label), encoding) for label, _ in self.rows]
@@ -47,14 +47,14 @@ class ScoresPlot(Plot):
         number = max(map(len, values))
         scale = scale_for(self._ends(), width - space - number - 4)
         lines = _wrapped(shown(self.title, MOST_CHARS), width, encoding)
-        for place, (_, estimate) in enumerate(self.rows):
-            if self.left_out and place == len(self.rows) // 2:
+        for row, (_, estimate) in enumerate(self.rows):
+            if self.left_out and row == len(self.rows) // 2:
                 lines.append(
                     _encodable(f"{glyphs.cut} {self.left_out} between not shown", encoding)
                 )
             bar = scale.bar(estimate.low, estimate.high, estimate.value, glyphs)
-            label = _fit(labels[place], space, glyphs)
-            lines.append(f"{label}  {values[place]:>{number}}  {bar}".rstrip())
+            label = _fit(labels[row], space, glyphs)
+            lines.append(f"{label}  {values[row]:>{number}}  {bar}".rstrip())
         lines.append(" " * (space + number + 4) + scale.ruler())
         return lines
 
@@ -63,15 +63,14 @@ class ScoresPlot(Plot):
 
     def draw(self, figure: Any) -> None:
         axes = figure.add_subplot()
-        places = range(len(self.rows))
-        for place, (_, estimate) in zip(places, self.rows, strict=True):
+        for row, (_, estimate) in enumerate(self.rows):
             if estimate.low is not None and estimate.high is not None:
                 ends = [estimate.low, estimate.high]
-                axes.plot(ends, [place, place], color=BLUE, linewidth=2.2, solid_capstyle="round")
-            axes.plot(estimate.value, place, "o", color=BLUE, markersize=6)
+                axes.plot(ends, [row, row], color=BLUE, linewidth=2.2, solid_capstyle="round")
+            axes.plot(estimate.value, row, "o", color=BLUE, markersize=6)
             axes.annotate(
                 f"{estimate.value:.3f}",
-                (1.0, place),
+                (1.0, row),
                 xycoords=axes.get_yaxis_transform(),
                 xytext=(6, 0),
                 textcoords="offset points",
@@ -82,7 +81,7 @@ class ScoresPlot(Plot):
             middle = len(self.rows) // 2 - 0.5
             axes.axhline(middle, color=GREY, linestyle=":", linewidth=1)
             axes.set_xlabel(f"dotted line: {self.left_out} between not shown")
-        axes.set_yticks(list(places), [shown(label) for label, _ in self.rows])
+        axes.set_yticks(range(len(self.rows)), [shown(label) for label, _ in self.rows])
         axes.set_ylim(len(self.rows) - 0.4, -0.6)
         titled(figure, self.title)
         axes.margins(x=0.05)
@@ -98,7 +97,7 @@ def scores_plot(
     title: str = "Score by format, with its 95 % interval",
     most_rows: int = MOST_ROWS,
 ) -> ScoresPlot:
-    """Scores with intervals, in the order given; of more than ``most_rows`` the middle is left out."""
+    """Scores with intervals, in the given order; beyond ``most_rows``, the middle is left out."""
     every: Sequence[tuple[str, Estimate]] = list(rows)
     if not every:
         raise ValueError("A plot of scores needs one score or more; got none.")
@@ -113,7 +112,7 @@ def scores_plot(
 
 
 def _encodable(text: str, encoding: str) -> str:
-    """``text`` with what the encoding lacks shown as ``\\u2026``."""
+    """``text`` with characters that the encoding lacks shown as ``\\u2026``."""
     try:
         return text.encode(encoding, "backslashreplace").decode(encoding)
     except LookupError:
@@ -130,18 +129,18 @@ def _fit(text: str, width: int, glyphs: Glyphs) -> str:
 
 
 def _wrapped(text: str, width: int, encoding: str) -> list[str]:
-    """``text`` on lines of at most ``width`` columns, broken between words where that is possible."""
+    """``text`` on lines of at most ``width`` columns, broken between words if possible."""
     lines = [""]
     for word in _encodable(text, encoding).split():
-        rest = word
-        if lines[-1] and cell_len(f"{lines[-1]} {rest}") <= width:
-            lines[-1] += f" {rest}"
+        if lines[-1] and cell_len(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
             continue
-        while cell_len(rest) > width:  # a word that fills more than a line
-            head = set_cell_size(rest, width).rstrip()
+        tail = word
+        while cell_len(tail) > width:  # a word that fills more than a line
+            head = set_cell_size(tail, width).rstrip()
             lines.append(head)
-            rest = rest[len(head) :]
-        lines.append(rest)
+            tail = tail[len(head) :]
+        lines.append(tail)
     return [line for line in lines if line]
 
 

@@ -1,7 +1,7 @@
 """Runs on disk: a results file or a folder of them → ``StoredRun``s.
 
 A run is its results file, with the samples files and the items file beside it. Files of EleutherAI's
-harness are read too. What other packages write is found through the entry points ``lm_eval.runs``.
+harness are read too. Runs of other packages are read by entry points of the group ``lm_eval.runs``.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ STAMP = r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)"
 _RESULTS_NAME = re.compile(rf"{STAMP}\.json$")
 _RUN_FILE = re.compile(rf"{STAMP}\.jsonl?$")
 PLAIN = "plain"
-"""The name given to the format of a task that was asked without one."""
+"""The format name of a task that was asked without a format."""
 _SKIPPED = {".git", "node_modules", "__pycache__", "site-packages", ".mypy_cache", ".ruff_cache"}
 NEAR_FOLDERS = 2000
-"""Folders that are looked into to say where runs are, if there are none where they were expected."""
+"""How many folders are searched for runs to suggest, if there are none where they were expected."""
 _NOT_RESULTS = ("items_", "sweep_")
 _SECTIONS = (
     *("formats", "samples_files", "primary_metrics", "higher_is_better", "n-shot", "versions"),
     *("fingerprints", "notes", "accounting", "n-samples", "groups", "shows_choices"),
     "group_subtasks",
 )
-"""What a results file may have beside its scores, each by name."""
+"""Optional sections of a results file, each of which is a mapping."""
 _BY_RESULT = (
     *("results", "configs", "formats", "primary_metrics", "higher_is_better"),
     *("fingerprints", "n-samples", "groups"),
 )
-"""What has a mapping for each result."""
+"""Sections that hold a mapping for each result."""
 
 
 def sweep_path(results: Path) -> Path:
@@ -53,7 +53,7 @@ def sweep_path(results: Path) -> Path:
 
 
 class RunReader(Protocol):
-    """What reads the runs of another package: registered under ``lm_eval.runs``."""
+    """Reads the runs of another package; registered under ``lm_eval.runs``."""
 
     def reads(self, path: Path) -> bool:
         """Whether a file or folder is one of these runs."""
@@ -66,16 +66,16 @@ class RunReader(Protocol):
 
 @dataclass(frozen=True)
 class StoredRun:
-    """One run as its files tell it."""
+    """One run, read from its files."""
 
     path: Path
     """The results file."""
     results: Mapping[str, Any]
-    """What it holds."""
+    """The content of that file."""
 
     @property
     def model(self) -> str:
-        """What the model is called."""
+        """The model's name."""
         config = self.results.get("config")
         known = config.get("model") if isinstance(config, Mapping) else None
         name = self.results.get("model_name") or known
@@ -83,7 +83,7 @@ class StoredRun:
 
     @cached_property
     def arguments(self) -> dict[str, str]:
-        """What the model was opened with, as text; of replicas on Ray, each of them."""
+        """The model's arguments as text; for replicas on Ray, those of one replica."""
         config = self.results.get("config")
         config = config if isinstance(config, Mapping) else {}
         arguments = config.get("model_args")
@@ -110,7 +110,7 @@ class StoredRun:
         return name.rpartition("@")[0] if self.format_of(name) is not None and "@" in name else name
 
     def samples_path(self, name: str) -> Path:
-        """The samples file of a result; an error where there is none."""
+        """The samples file of a result; an error if there is none."""
         known = self.results.get("samples_files", {}).get(name)
         stamp = _RESULTS_NAME.search(self.path.name)
         if known is None and stamp is not None:
@@ -134,7 +134,7 @@ class StoredRun:
             yield from parsed_samples(file, path)
 
     def items(self, name: str, filter_name: str = "none") -> ItemColumns:
-        """The scores of a result item by item; from its samples where there is no items file."""
+        """The scores of a result item by item; from its samples if there is no items file."""
         by_filter = self._columns.get(name) or self._columns_of_samples(name)
         for columns in by_filter:
             if columns.filter == filter_name:
@@ -186,7 +186,7 @@ class StoredResult:
 
     @property
     def format(self) -> str:
-        """The format's name; ``plain`` where the task was asked without one."""
+        """The format's name; ``plain`` if the task was asked without one."""
         return self.run.format_of(self.name) or PLAIN
 
     @property
@@ -195,13 +195,13 @@ class StoredResult:
         return self.fact("configs") or {}
 
     def fact(self, section: str) -> Any:
-        """What a section of the results file says of this result; None where it says nothing."""
+        """What a section of the results file says about this result; None if nothing."""
         facts = self.run.results.get(section)
         return facts.get(self.name) if isinstance(facts, Mapping) else None
 
 
 def _checked(columns: ItemColumns) -> ItemColumns:
-    """The columns, if all are equally long and what was read are shares."""
+    """The columns, if all are equally long and ``read`` holds shares."""
     others: list[Sequence[Any]] = [columns.docs, columns.shots, *columns.metrics.values()]
     others += [column for column in (columns.read, columns.clusters) if column is not None]
     if not isinstance(columns.name, str) or any(len(other) != len(columns) for other in others):
@@ -243,10 +243,10 @@ def _open(path: Path) -> list[StoredRun]:
 
 
 def _may_be_foreign(path: Path) -> bool:
-    """Whether another package may have written this; its reader is not imported where it did not.
+    """Whether another package may have written this; if not, its reader is not imported.
 
-    A folder is ours where it holds results files, at any depth, and nothing else but files with a
-    run's time in their names beside its subfolders.
+    A folder is ours if there are results files in it, at any depth, and every file directly in it has
+    the time of a run in its name.
     """
     if path.is_file():
         return not _RESULTS_NAME.search(path.name)
@@ -261,11 +261,11 @@ def is_results_name(name: str) -> bool:
 
 
 def is_results(path: Path) -> bool:
-    """Whether it is a results file: by its name, or by its start where somebody chose the name."""
+    """Whether it is a results file: by its name, or by how it begins if the user chose the name."""
     if is_results_name(path.name):
         return True
     is_json = path.name.endswith(".json") and not path.name.startswith(_NOT_RESULTS)
-    return is_json and is_results_file(path)  # of ``--output_path mine.json``
+    return is_json and is_results_file(path)  # such as from ``--output_path mine.json``
 
 
 def no_such_run(path: Path, is_run: Callable[[Path], bool] = is_results) -> str:
@@ -279,7 +279,7 @@ def no_such_run(path: Path, is_run: Callable[[Path], bool] = is_results) -> str:
 
 
 def runs_near(path: Path, is_run: Callable[[Path], bool] = is_results) -> str:
-    """``" Folders near it with runs: a, b."``; empty where there are none.
+    """``" Folders near it with runs: a, b."``; empty if there are none.
 
     ``is_run`` tells whether a file belongs to a run; by default, results files do.
     """
@@ -293,18 +293,18 @@ def runs_near(path: Path, is_run: Callable[[Path], bool] = is_results) -> str:
 
 def folders_with_runs(start: Path, is_run: Callable[[Path], bool] = is_results) -> list[Path]:
     """The folders below, at most three deep, that hold a run or whose subfolders do."""
-    found: dict[Path, None] = {}
+    holders: dict[Path, None] = {}
     for parent, folders, names in islice(os.walk(start), NEAR_FOLDERS):
         folder = Path(parent)
         depth = len(folder.relative_to(start).parts)
         folders[:] = [] if depth >= 3 else sorted(n for n in folders if not is_skipped(parent, n))
         if any(is_run(folder / name) for name in names):
-            found[folder.parent if depth > 1 else folder] = None  # DIR/<model>/results_….json
-    return list(found)
+            holders[folder.parent if depth > 1 else folder] = None  # DIR/<model>/results_….json
+    return list(holders)
 
 
 def is_skipped(parent: str, name: str) -> bool:
-    """Whether a folder holds no runs, and many files."""
+    """Whether a folder is not searched: it has many files, and no runs among them."""
     return name in _SKIPPED or os.path.exists(os.path.join(parent, name, "pyvenv.cfg"))
 
 
@@ -337,7 +337,7 @@ def _run(path: Path) -> StoredRun:
 
 
 def _flaw(content: Mapping[str, Any]) -> str | None:
-    """Which part of a results file is not what it should be."""
+    """What is wrong with a results file; None if nothing is."""
     for name in _SECTIONS:
         if not isinstance(content.get(name, {}), dict):
             return f"`{name}` is not a mapping"

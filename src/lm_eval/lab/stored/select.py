@@ -1,4 +1,4 @@
-"""Which stored results to compare: the newest of each task, format and model; a group counts as one.
+"""Which stored results to compare: the newest of each task, format and model; groups count as tasks.
 
 In: ``StoredRun``s and a ``Choice``. Out: ``Measurement``s, with notes on what was left out. Also
 checks the names of results that ``reread`` and ``diff`` are given.
@@ -32,14 +32,14 @@ MANY_MODELS = 4
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """Which results of the runs to take; an empty field takes all of them."""
+    """Which results of the runs to use; an empty field means all."""
 
     tasks: Sequence[str] = ()
     """Names of tasks or groups, or ``task@format``."""
     formats: Sequence[str] = ()
     models: Sequence[str] = ()
     metrics: Sequence[str] = ()
-    """The first of these that a result has counts; empty: the metric it shows as its score."""
+    """The first of these that a result has is used; empty: the metric shown as its score."""
 
 
 @dataclass(frozen=True)
@@ -50,12 +50,12 @@ class SelectedResult(StoredResult):
 
     @property
     def key(self) -> tuple[str, str, str, Any]:
-        """What tells it from others: of results with the same key, one counts."""
+        """What identifies it: of several results with the same key, one is used."""
         return self.model, self.task, self.format, self.fact("n-shot")
 
     @property
     def time(self) -> tuple[float, str]:
-        """When the run was made; where the date is unknown, the file name decides."""
+        """When the run was made; if the date is unknown, the file name decides."""
         date = self.run.results.get("date")
         return (float(date) if isinstance(date, int | float) else 0.0), self.run.path.name
 
@@ -70,7 +70,7 @@ def chosen(
 ) -> tuple[list[Measurement], list[str]]:
     """The selected measurements, in the order of the runs, and notes on what was left out.
 
-    Groups come first, where they can be compared as one; a group that is named replaces its tasks. Only
+    Groups come first, if they can be compared as a whole; a group that is named replaces its tasks. Only
     what is selected is read from disk.
     """
     choice = choice or Choice()
@@ -182,7 +182,7 @@ def _told_apart(results: Sequence[SelectedResult]) -> tuple[list[SelectedResult]
 
 
 def _arguments(result: SelectedResult) -> dict[str, str]:
-    """What the model was opened with, without the arguments that change its speed only."""
+    """The model's arguments, without those that only change its speed."""
     arguments = result.run.arguments
     return {name: arguments[name] for name in arguments if name not in SPEED_ONLY_ARGUMENTS}
 
@@ -210,7 +210,7 @@ def _newest(results: Iterable[SelectedResult]) -> tuple[list[SelectedResult], li
             continue
         older[result.key] = older.get(result.key, 0) + 1
         if result.time >= known.time:
-            kept[result.key] = result  # at the place of the first, so that the order stays
+            kept[result.key] = result  # in the position of the first, so that the order stays
     if len({key[0] for key in older}) > MANY_MODELS:
         return list(kept.values()), [
             f"{len(older)} results of {len({key[0] for key in older})} models are there more than once. "
@@ -244,7 +244,7 @@ def _check(names: Sequence[str], flag: str, known: Iterable[str]) -> None:
 
 
 def one_run(path: str) -> StoredRun:
-    """The run at this place; a folder that holds several is an error that names them."""
+    """The run at this path; a folder that holds several is an error that names them."""
     runs = open_runs([path])
     if len(runs) > 1:
         files = [str(run.path) for run in sorted(runs, key=lambda run: run.path.name)]
@@ -256,7 +256,7 @@ def one_run(path: str) -> StoredRun:
 
 
 def format_name(run: StoredRun, name: str) -> str:
-    """The format of a result, ``plain`` where it has none."""
+    """The format of a result, ``plain`` if it has none."""
     return run.format_of(name) or PLAIN
 
 
@@ -279,7 +279,7 @@ def check_names(run: StoredRun, names: Sequence[str], formats: Sequence[str]) ->
 
 
 def chosen_names(run: StoredRun, names: Sequence[str], formats: Sequence[str]) -> list[str]:
-    """The results that ``--tasks`` (tasks or ``task@format``) and ``--format`` leave; all without."""
+    """The results that ``--tasks`` (tasks or ``task@format``) and ``--format`` select, or all."""
     check_names(run, names, formats)
     return [
         name
@@ -289,19 +289,19 @@ def chosen_names(run: StoredRun, names: Sequence[str], formats: Sequence[str]) -
     ]
 
 
-def groups_in(results: Mapping[str, Any], found: Sequence[Measurement]) -> Iterator[Measurement]:
-    """Each group of a run that has a score, if the measurements include all of its tasks."""
-    by_name = {one.name: one for one in found}
+def groups_in(results: Mapping[str, Any], tasks: Sequence[Measurement]) -> Iterator[Measurement]:
+    """Each group of a run that has a score, if ``tasks`` include all of its tasks."""
+    by_name = {measured.name: measured for measured in tasks}
     for name, scores in results.get("groups", {}).items():
         leaves = tasks_below(results, name)
         members = [by_name[leaf] for leaf in leaves if leaf in by_name]
-        tasks = {member.task for member in members}  # one that is there twice asks its items twice
-        if len(tasks) == len(leaves) > 1 and _is_mean_of_items(scores, members):
+        names = {member.task for member in members}  # a task under two formats asks its items twice
+        if len(names) == len(leaves) > 1 and _is_mean_of_items(scores, members):
             yield _joined(name, members)
 
 
 def comparable(groups: Sequence[Measurement]) -> list[Measurement]:
-    """Those of groups that were asked under several formats, or of several models."""
+    """The groups that were asked under several formats, or of several models."""
     by_model = Counter((group.task, group.model) for group in groups)
     by_format = Counter((group.task, group.format) for group in groups)
     return [
@@ -315,20 +315,20 @@ def tasks_below(results: Mapping[str, Any], group: str) -> list[str]:
     """The results of tasks in a group, and in the groups in it."""
     below = results.get("group_subtasks", {})
     names = [group]
-    for name in names:  # which grows on the way
+    for name in names:  # the list grows while it is walked
         names += [member for member in below.get(name, ()) if member not in names]
     return [name for name in names if not below.get(name)]
 
 
 def _is_mean_of_items(scores: Mapping[str, Any], members: Sequence[Measurement]) -> bool:
-    """Whether the group's own score in the metric of all its tasks is the mean over their items."""
+    """Whether all tasks have one metric, and the group's score in it is the mean over their items."""
     metric = members[0].metric
     if any(member.metric != metric for member in members):
         return False
     total = math.fsum(float(member.scores.sum()) for member in members)
     mean = total / sum(len(member.items) for member in members)
-    own = [value for key, value in scores.items() if key.partition(",")[0] == metric]
-    return any(isinstance(v, float | int) and math.isclose(v, mean, abs_tol=1e-9) for v in own)
+    values = [value for key, value in scores.items() if key.partition(",")[0] == metric]
+    return any(isinstance(v, float | int) and math.isclose(v, mean, abs_tol=1e-9) for v in values)
 
 
 def _joined(name: str, members: Sequence[Measurement]) -> Measurement:
@@ -344,7 +344,7 @@ def _joined(name: str, members: Sequence[Measurement]) -> Measurement:
         name=name,
         metric=first.metric,
         higher_is_better=first.higher_is_better,
-        items=_chained(members, lambda one: [f"{one.task}/{item}" for item in one.items]),
+        items=_chained(members, lambda member: [f"{member.task}/{item}" for item in member.items]),
         scores=np.concatenate([member.scores for member in members]),
         is_read=None
         if all(member.is_read is None for member in members)
@@ -353,7 +353,7 @@ def _joined(name: str, members: Sequence[Measurement]) -> Measurement:
         if all(member.shares_read is None for member in members)
         else np.concatenate([shares_read(member) for member in members]),
         clusters=_clusters(members),
-        shots=_chained(members, lambda one: one.shots or [""] * len(one.items)),
+        shots=_chained(members, lambda member: member.shots or [""] * len(member.items)),
         num_fewshot=shots.pop() if len(shots) == 1 else None,
         missing=sum(member.missing for member in members),
         choices=choices.pop() if len(choices) == 1 else None,
@@ -369,12 +369,14 @@ def _chained(
 
 
 def _clusters(members: Sequence[Measurement]) -> tuple[str, ...] | None:
-    """Clusters of different tasks are different ones; an item without any is one by itself."""
+    """Clusters of different tasks are different; an item without a cluster is a cluster by itself."""
     if all(member.clusters is None for member in members):
         return None
-    return _chained(
-        members, lambda one: [f"{one.task}/{unit}" for unit in one.clusters or one.items]
-    )
+
+    def named(member: Measurement) -> list[str]:
+        return [f"{member.task}/{unit}" for unit in member.clusters or member.items]
+
+    return _chained(members, named)
 
 
 def _summed(parts: Sequence[Mapping[str, Any]]) -> dict[str, float]:

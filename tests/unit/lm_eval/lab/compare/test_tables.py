@@ -302,7 +302,7 @@ def test_where_less_is_better_nothing_is_called_right() -> None:
     assert "Better under a, not under b: doc 0, 1 and 28 more." in said
     assert "Of 30 items, 0 score 1 under all, 0 under none" in said
     assert "Not read: 3 of 30 answers under b. They count as the metric says." in said
-    assert "Less is better here" in said
+    assert "Lower is better here" in said
 
 
 @pytest.mark.parametrize(

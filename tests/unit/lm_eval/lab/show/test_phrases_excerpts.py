@@ -7,7 +7,7 @@ from itertools import takewhile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.lab.show.phrases import at_place, first_difference, marked, quoted
+from lm_eval.lab.show.phrases import at_index, first_difference, marked, quoted
 from lm_eval.text.terminal import visible
 
 TEXTS = st.text(st.sampled_from("ab\n\u200b\x1b é"), max_size=30)
@@ -26,13 +26,13 @@ def test_short_texts_are_shown_whole(text: str, one: int, other: int) -> None:
     shown = marked(text, (start, end))
     before, inside, after = visible(text[:start]), visible(text[start:end]), visible(text[end:])
     assert shown == (f"{before}«{inside}»{after}" if text else "(nothing)")
-    assert at_place(text, start) == f"{before}»{visible(text[start:])}"
+    assert at_index(text, start) == f"{before}»{visible(text[start:])}"
 
 
 def test_long_texts_are_cut_around_what_matters() -> None:
     text = "x" * 500 + "HERE" + "y" * 500
     assert marked(text, (500, 504), 3) == "…xxx«HERE»yyy…"
-    assert at_place(text, 500, 3) == "…xxx»HER…"
+    assert at_index(text, 500, 3) == "…xxx»HER…"
     assert quoted(text, 5) == "“xxxx…”"
     assert quoted(" \n") == "(nothing)"
 
