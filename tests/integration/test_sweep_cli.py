@@ -638,7 +638,7 @@ def test_a_dry_run_counts_and_writes_nothing(place: Workplace) -> None:
         (("--search", "best", "--max_failed", "1%"), "needs every answer"),
         (("--search", "best", "--limit", "2", "--formats", "2"), "at least 3 items"),
         (("--axis", "colour"), "Values: layout"),
-        (("--axis", "reasoning"), "the model writes nothing, so that it cannot reason"),
+        (("--axis", "reasoning"), "the model writes nothing, so it cannot reason"),
         (("--axis", "shots", "--num_fewshot", "2"), "--num_fewshot cannot be given"),
         (("--base", "mcqu"), "Did you mean 'mcqa'?"),
         (("--tasks", "t.yaml@mcqa", "--base", "cloze"), "both name the format"),

@@ -1,7 +1,7 @@
 """What can be varied about a format, one axis at a time.
 
 ``layout`` changes the form and no words. ``wording``, ``shots`` and ``reasoning`` change what is said,
-shown or asked for; their effects are different ones, so they are never mixed with that of layout.
+shown or asked for; these effects differ in kind, so they are never mixed with that of layout.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from lm_eval.lab.grammar.layout import (
 
 AXES = ("layout", "wording", "shots", "reasoning")
 WORDED = (*BASE_CHECKS, "empty separator")
-"""The checks of an axis that changes words: the others compare the layout with the base's."""
+"""The checks of an axis that changes words; the other checks compare the layout with the base's."""
 NUM_FEWSHOT = ("as the task says", "0", "1", "2", "4", "8")
 FEWSHOT_SEEDS = ("as the run says", *map(str, range(1, 21)))
 DIRECT, STEPS = "direct", "step by step"
@@ -35,14 +35,14 @@ _ROOM_FOR_REASONS = 1024
 
 @dataclass(frozen=True)
 class Axis:
-    """Slots with their values, the base's own first, and what a choice of values gives."""
+    """Slots with their values, the base's own first, and how to make a format from chosen values."""
 
     name: str
     slots: Mapping[str, Sequence[str]]
     fill: Callable[[Mapping[str, str]], ListedFormat]
     checks: Sequence[str]
     lack: str
-    """Why a base may have no slot here, for the error that says so."""
+    """Why a base may have no slot on this axis, for the error message."""
 
 
 def axis_of(name: str, base: PromptFormat) -> Axis:
@@ -100,7 +100,7 @@ def _reasoning_axis(base: PromptFormat) -> Axis:
         return ListedFormat(base if is_own or other is None else other, values)
 
     lack = (
-        "the model writes nothing, so that it cannot reason"
+        "the model writes nothing, so it cannot reason"
         if not base.reads_text
         else "it neither begins the answer (gen_prefix) nor asks to reason step by step"
     )
@@ -217,13 +217,14 @@ def _instructions(fmt: PromptFormat) -> tuple[str, ...]:
 
 
 def _prompts(fmt: PromptFormat) -> tuple[str, ...]:
-    if any(one.field == "answer_prompt" for one in descriptors(fmt)):
+    if any(descriptor.field == "answer_prompt" for descriptor in descriptors(fmt)):
         return _CLASS_PROMPTS if fmt.choice_labels == "choices" else _SHORT_PROMPTS
     phrase = phrase_of(fmt.scorer)
     if phrase is None or phrase not in (fmt.answer_prompt or ""):
         return ()
-    said, meaning = _wanted(fmt)
-    return tuple(ending.format(said=f"{phrase} {said}", meaning=meaning) for ending in _ENDINGS)
+    placeholder, meaning = _wanted(fmt)
+    said = f"{phrase} {placeholder}"
+    return tuple(ending.format(said=said, meaning=meaning) for ending in _ENDINGS)
 
 
 def _wanted(fmt: PromptFormat) -> tuple[str, str]:

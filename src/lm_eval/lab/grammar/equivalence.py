@@ -1,8 +1,8 @@
 """Whether a format asks the same question as the format it was made from: checks, each with a reason.
 
 In: a ``Probe`` of a base format and a changed one. Out: the name of the first check that fails, or None.
-Nothing is assumed of how the changed format was made. The numbers in brackets are those of the project's
-rules for equivalent formats.
+Nothing is assumed about how the changed format was made. The numbers in brackets are those of the
+project's rules for equivalent formats.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 from lm_eval.config.fields import compile_field, fields_read, is_jinja
@@ -23,8 +23,8 @@ from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.lab.grammar.layout import CASINGS, descriptors, label_word, spaces
 
 SHOWN_CHOICES = 4
-# Made-up words: no format says them, no reader takes them for a label. The second set has blanks, stops,
-# commas and digits inside, as real texts do.
+# Made-up words: no format uses them, no reader takes them for a label. The second set contains blanks,
+# full stops, commas and digits, as real texts do.
 PASSAGES = {"qqzq": "ccqc", "Kuvo zeti, 7 rano?": "Miso, 4 levu. Tapi rulo"}
 """The passage that a question of either set is about."""
 MARKS = ("qqzq", ("xxzx", "yyzy", "wwzw", "vvzv"))
@@ -38,7 +38,7 @@ class Probe:
     base: PromptFormat
     format: PromptFormat
     most_choices: int = 9
-    """The largest number of choices for which the labels are looked at."""
+    """The largest number of choices for which the labels are checked."""
 
     @cached_property
     def text(self) -> str:
@@ -50,10 +50,10 @@ class Probe:
         return self.item_of(WORDS, 0)
 
     def item_of(self, texts: tuple[str, tuple[str, ...]], gold: int) -> Item:
-        """The question and choices as an item whose right answer is at place ``gold``."""
+        """The question and choices as an item whose right answer has the index ``gold``."""
         question, choices = texts
         labels = self.format.choice_labels
-        if labels == "choices":  # then they are words of the format, which may name them anywhere
+        if labels == "choices":  # then they are words of the format, which may occur anywhere in it
             choices = WORDS[1]
         count = min(len(choices), len(labels)) if isinstance(labels, tuple) else len(choices)
         kept = choices[:count]
@@ -80,7 +80,7 @@ class Probe:
 
     @cached_property
     def pieces(self) -> list[str] | None:
-        """The text around the fields, learnt from the first set; None if a field is not there once."""
+        """The text around the fields, from the first set; None unless each field occurs exactly once."""
         marked = self.item_of(MARKS, 0)
         text = self._shown.question_turn(marked).user
         pieces, at = [], 0
@@ -94,7 +94,7 @@ class Probe:
 
     @cached_property
     def parsed(self) -> list[str] | None:
-        """The fields as the second text gives them back, cut at the pieces; None if that fails."""
+        """The fields found in the second text by cutting it at the pieces; None if that fails."""
         return None if self.pieces is None else parse(self.text, self.pieces)
 
     @property
@@ -103,7 +103,7 @@ class Probe:
 
     @cached_property
     def _shown(self) -> PromptFormat:
-        """The format without what it reads from docs, which no made-up item has."""
+        """The format without templates that read docs, as made-up items have none."""
         changes: dict[str, Any] = {
             name: literal(getattr(self.format, name))
             for name in JINJA_FIELDS
@@ -122,10 +122,10 @@ class Probe:
 
 
 def parse(text: str, pieces: Sequence[str]) -> list[str] | None:
-    """The text between ``pieces`` in ``text``, if there is exactly one way to see it.
+    """The text between ``pieces`` in ``text``, if there is exactly one way to split it.
 
-    From the left, each piece is taken where it first occurs; from the right, where it last does. Only
-    where both agree is every border certain.
+    Each piece is found from the left, and again from the right. Only if both agree is every border
+    certain.
     """
     left = _borders(text, pieces)
     mirrored = _borders(text[::-1], [piece[::-1] for piece in reversed(pieces)])
@@ -157,7 +157,7 @@ def literal(source: str) -> str:
 
 @lru_cache(maxsize=1024)
 def reads_doc(source: str | None) -> bool:
-    """Whether a text is a template that reads more than labels, which no made-up item has."""
+    """Whether a text is a template that reads more than labels, and so needs a real doc."""
     if source is None or not is_jinja(source):
         return False
     return not fields_read(source) <= label_variables(()).keys()
@@ -194,18 +194,18 @@ def names_its_labels(probe: Probe) -> bool:
     old, new = (_labels_of(fmt, shown) or () for fmt in (probe.base, probe.format))
     if old == new:
         return True
-    if any(one in words and other in words for one, other in pairwise(old)):
-        return False  # "A question on vitamin C" names no two labels in a row
+    if any(label in words and following in words for label, following in pairwise(old)):
+        return False  # two labels in a row; "A question on vitamin C" does not name any
     word = label_word(probe.base)
     return word == label_word(probe.format) or not words & {word, f"{word}s"}
 
 
 def newlines_are_enclosed(probe: Probe) -> bool:
-    """(3) A newline after a descriptor or between choices wants one between the parts as well."""
-    by_place = spaces(probe.format)
-    outer = [text for place, text in by_place.items() if place != "choice_delimiter"]
-    inner = [one.separator for one in descriptors(probe.format)]
-    inner += [by_place["choice_delimiter"]] if "choice_delimiter" in by_place else []
+    """(3) A newline after a descriptor or between choices needs one between the parts as well."""
+    by_name = spaces(probe.format)
+    outer = [text for name, text in by_name.items() if name != "choice_delimiter"]
+    inner = [descriptor.separator for descriptor in descriptors(probe.format)]
+    inner += [by_name["choice_delimiter"]] if "choice_delimiter" in by_name else []
     is_broken = any("\n" in text for text in inner)
     return not is_broken or all("\n" in text for text in outer)
 
@@ -223,13 +223,14 @@ def nothing_runs_together(probe: Probe) -> bool:
 
 
 def equal_slots_stay_equal(probe: Probe) -> bool:
-    """(5) What is equal in the base is equal still: spaces, separators, and the descriptors' case."""
+    """(5) What is equal in the base is still equal: spaces, separators, and the descriptors' case."""
     old, new = descriptors(probe.base), descriptors(probe.format)
-    if [one.field for one in old] != [one.field for one in new]:
+    separators = [
+        {descriptor.field: descriptor.separator for descriptor in side} for side in (old, new)
+    ]
+    if list(separators[0]) != list(separators[1]):
         return False
-    separators = [{one.field: one.separator for one in side} for side in (old, new)]
-    places = [spaces(fmt) for fmt in (probe.base, probe.format)]
-    if not _keeps_equal(*separators) or not _keeps_equal(*places):
+    if not _keeps_equal(*separators) or not _keeps_equal(spaces(probe.base), spaces(probe.format)):
         return False
     names = list(zip(old, new, strict=True))
     return any(all(change(a.name) == b.name for a, b in names) for change in CASINGS.values())
@@ -253,15 +254,15 @@ def fields_stay_apart(probe: Probe) -> bool:
     """(7) No field's text is part of another's, or of the words around them."""
     parsed = probe.parsed or []
     around = "".join(probe.pieces or [])
-    for place, text in enumerate(probe.fields):
-        others = (other for at, other in enumerate(parsed) if at != place)
+    for index, text in enumerate(probe.fields):
+        others = (other for at, other in enumerate(parsed) if at != index)
         if text in around or any(text in other for other in others):
             return False
     return True
 
 
 def reads_back(probe: Probe) -> bool:
-    """(2) The reader finds in the answer that the format writes the choice that is right."""
+    """(2) The reader finds the right choice in the answer that the format itself writes."""
     fmt = probe.format
     if not fmt.reads_text:
         return True
@@ -309,7 +310,7 @@ BASE_CHECKS = (
     "reads back",
     "echo",
 )
-"""What a base must keep itself; the others are about taste or about what was changed."""
+"""The checks that a base itself must pass; the others are about taste or about what was changed."""
 
 
 def failed_check(probe: Probe, names: Sequence[str] = tuple(CHECKS)) -> str | None:
@@ -326,7 +327,7 @@ def failed_check(probe: Probe, names: Sequence[str] = tuple(CHECKS)) -> str | No
 
 # --- inside ---------------------------------------------------------------------------------------
 
-# What has no part in reading: set to one value, so that formats that read alike share an answer.
+# Fields that do not affect reading, set to fixed values, so that formats that read alike share a result.
 _UNREAD: dict[str, Any] = {
     "name": "probe",
     "context_prefix": "",
@@ -391,13 +392,13 @@ def _targets_agree(probe: Probe, labels: tuple[str, ...]) -> bool:
 
 
 def _most_labels(probe: Probe) -> int:
-    """For how many choices labels are wanted: a base with a list of its own has no more than that."""
-    own = probe.base.choice_labels
-    return min(len(own), probe.most_choices) if isinstance(own, tuple) else probe.most_choices
+    """For how many choices labels are needed: at most as many as a base with a list of labels has."""
+    labels = probe.base.choice_labels
+    return min(len(labels), probe.most_choices) if isinstance(labels, tuple) else probe.most_choices
 
 
 def _labels_of(fmt: PromptFormat, most: int) -> tuple[str, ...] | None:
-    """The labels of this many choices; none where the choices are labels; None if there are too few."""
+    """The labels of this many choices; empty if choices are labels, None if there are too few."""
     style = fmt.choice_labels
     if style is None or style == "choices":
         return ()
@@ -417,14 +418,14 @@ def _has_prefix(labels: Sequence[str]) -> bool:
 
 @lru_cache(maxsize=256)
 def _own_words(texts: tuple[str | None, ...]) -> frozenset[str]:
-    """Every word that a format says itself, outside templates and ``[placeholders]``."""
-    said = " ".join(literal(text) for text in texts if text)
-    return frozenset(re.findall(r"\w+", re.sub(r"\[[^\[\]\n]{1,40}\]", " ", said)))
+    """Every word of a format itself, outside templates and ``[placeholders]``."""
+    joined = " ".join(literal(text) for text in texts if text)
+    return frozenset(re.findall(r"\w+", re.sub(r"\[[^\[\]\n]{1,40}\]", " ", joined)))
 
 
 def _keeps_equal(old: dict[str, str], new: dict[str, str]) -> bool:
-    for one, text in old.items():
-        for other, same in old.items():
-            if text == same and new.get(one) != new.get(other):
-                return False
-    return True
+    return all(
+        new.get(name) == new.get(other)
+        for name, other in combinations(old, 2)
+        if old[name] == old[other]
+    )

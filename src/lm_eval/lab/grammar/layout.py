@@ -1,7 +1,7 @@
 """A format taken apart into slots of layout, and put together again with other values in them.
 
 In: a ``PromptFormat``. Out: a ``Layout``: which slots the format has, what they hold, and a
-function from slot values to a format. Slots that are equal in the format are one slot, so that they
+function from slot values to a format. Parts of the format that are equal share one slot, so that they
 change together. The values are those of FormatSpread's grammar (Sclar et al. 2024), each once; its gap
 is the space between a word and a label.
 """
@@ -32,7 +32,7 @@ SPACES = (
 GAPS = ("", " ", "  ", "\t")
 """Between a choice's label and its text."""
 WRAPPERS = ("{label}.", "{label})", "{label} )", "({label})", "[{label}]", "<{label}>")
-"""A choice's label as it is shown before the choice."""
+"""How a choice's label is shown before the choice."""
 
 
 def _title(text: str) -> str:
@@ -55,12 +55,12 @@ NUMBERINGS: dict[str, tuple[str, ...]] = {
     "numbers": counted_labels("numbers", 26),
     "roman": _ROMANS,
     "small roman": tuple(label.lower() for label in _ROMANS),
-    "roman signs": tuple(chr(0x2160 + place) for place in range(12)),
+    "roman signs": tuple(chr(0x2160 + index) for index in range(12)),
 }
-"""The labels of choices. ``letters`` and ``numbers`` have no end where the base format has none."""
+"""The labels of choices. ``letters`` and ``numbers`` are endless if those of the base format are."""
 _ENDLESS = ("letters", "numbers")
 LABEL_WORDS = {"letters": "letter", "small letters": "letter", "numbers": "number"}
-"""What a label of a numbering is called in a text; the others are labels."""
+"""What texts call a label of each numbering; ``label`` for those that are not listed."""
 
 _MOST_WORDS = 3
 _MOST_CHARACTERS = 80
@@ -99,17 +99,17 @@ def descriptors(fmt: PromptFormat) -> list[Descriptor]:
         match = _DESCRIPTOR.fullmatch(text) if is_short else None
         if match is None or len(match["name"].split()) > _MOST_WORDS:
             continue
-        # What follows "Answer" is split: its blanks are not part of the prompt, but of the answer.
+        # The blanks after "Answer:" belong to the answer, not to the prompt.
         after = fmt.target_delimiter if field == "answer_prompt" else ""
         described.append(Descriptor(field, match["lead"], match["name"], match["end"] + after))
     return described
 
 
 def spaces(fmt: PromptFormat) -> dict[str, str]:
-    """The places between parts that show in the prompt, and the text at each.
+    """Name → text of the spaces between the parts of a prompt.
 
-    ``choices_lead`` is what begins ``choices_prefix`` where nothing else separates question and
-    choices. A passage counts where the format names it, with a ``context_prefix``.
+    ``choices_lead`` is the start of ``choices_prefix`` if nothing else separates question and choices.
+    A passage counts if the format names it, with a ``context_prefix``.
     """
     texts = {"context_delimiter": fmt.context_delimiter} if fmt.context_prefix else {}
     if fmt.answer_instruction is not None or fmt.answer_prompt is not None:
@@ -183,7 +183,7 @@ class Layout:
 
     @cached_property
     def _space_of(self) -> dict[str, str]:
-        """Place → the slot that the text there belongs to."""
+        """Name of a space → the slot that it belongs to."""
         groups = _groups(self._spaces_varied)
         return _named(groups, "space", {"choice_delimiter": "choice_space"})
 
@@ -196,14 +196,14 @@ class Layout:
 
     @property
     def _spaces(self) -> dict[str, str]:
-        return {self._space_of[place]: text for place, text in self._spaces_varied.items()}
+        return {self._space_of[name]: text for name, text in self._spaces_varied.items()}
 
     @cached_property
     def _spaces_varied(self) -> dict[str, str]:
-        """Spaces without words of their own: ``\\n### `` is one, ``\\nNext: `` is not."""
-        by_place = spaces(self.base).items()
+        """Spaces without words: ``\\n### `` is one, ``\\nNext: `` is not."""
+        by_name = spaces(self.base).items()
         return {
-            name: text for name, text in by_place if text in SPACES or not re.search(r"\w", text)
+            name: text for name, text in by_name if text in SPACES or not re.search(r"\w", text)
         }
 
     @property
@@ -243,12 +243,12 @@ class Layout:
             elif descriptor.field == "answer_prompt":  # as the base has it, blank included
                 separator = separator.removesuffix(self.base.target_delimiter)
             changes[descriptor.field] = f"{descriptor.lead}{name}{separator}"
-        for place, slot in self._space_of.items():
-            if place == "choices_lead":
+        for name, slot in self._space_of.items():
+            if name == "choices_lead":
                 prefix = changes.get("choices_prefix", self.base.choices_prefix)
                 changes["choices_prefix"] = values[slot] + _split_lead(prefix)[1]
             else:
-                changes[place] = values[slot]
+                changes[name] = values[slot]
         return changes
 
     def _new_choices(self, values: Mapping[str, str]) -> dict[str, Any]:
@@ -264,12 +264,12 @@ class Layout:
 
     def _labels(self, numbering: str) -> Any:
         labels = self.base.choice_labels
-        if isinstance(labels, tuple):  # the same number of labels: a base may cut what is beyond
+        if isinstance(labels, tuple):  # as many labels as the base, which may cut further choices
             return NUMBERINGS[numbering][: len(labels)]
         return numbering if numbering in _ENDLESS else NUMBERINGS[numbering]
 
     def _renamed_labels(self, numbering: str) -> dict[str, str]:
-        """Texts in which ``[answer_letter]`` is called by what the labels are now."""
+        """Texts in which ``[answer_letter]`` is renamed after the new kind of labels."""
         old, new = (LABEL_WORDS.get(name or "", "label") for name in (self._numbering, numbering))
         changes = {}
         for field in ("instruction", "answer_instruction", "answer_prompt"):
@@ -280,7 +280,7 @@ class Layout:
 
 
 def numbering_of(labels: LabelStyle) -> str | None:
-    """The numbering that a format's labels are, or the beginning of; None for labels of its own."""
+    """The numbering that a format's labels begin; None for labels of any other kind."""
     if not isinstance(labels, tuple):
         return labels if labels in _ENDLESS else None
     named = (name for name, known in NUMBERINGS.items() if known[: len(labels)] == labels)
@@ -295,7 +295,7 @@ def label_word(fmt: PromptFormat) -> str:
 def renamed_placeholders(text: str, old: str, new: str) -> str:
     """``text`` with the word ``old`` replaced inside square brackets, where it names a placeholder."""
     word = re.compile(rf"(?<![A-Za-z]){old}(?![A-Za-z])")
-    return re.sub(r"\[[^\[\]\n]{1,40}\]", lambda found: word.sub(new, found[0]), text)
+    return re.sub(r"\[[^\[\]\n]{1,40}\]", lambda match: word.sub(new, match[0]), text)
 
 
 def with_own(own: str, values: Sequence[str]) -> tuple[str, ...]:
@@ -312,10 +312,10 @@ def _groups(texts: Mapping[str, str]) -> list[list[str]]:
 
 
 def _named(groups: Sequence[Sequence[str]], main: str, others: Mapping[str, str]) -> dict[str, str]:
-    """Key → slot. The first group is the main slot; another is called after its first key."""
+    """Key → slot. The first group is the main slot; others are named after their first key."""
     slots: dict[str, str] = {}
-    for place, group in enumerate(groups):
-        name = main if place == 0 else others.get(group[0], f"{main} of {group[0]}")
+    for index, group in enumerate(groups):
+        name = main if index == 0 else others.get(group[0], f"{main} of {group[0]}")
         slots |= dict.fromkeys(group, name)
     return slots
 
@@ -325,7 +325,7 @@ _FIRST_WORDS = 4
 
 
 def with_reading_side(fmt: PromptFormat, base: PromptFormat) -> PromptFormat:
-    """``fmt``, made from ``base``, with stop strings and a reader in its own words."""
+    """``fmt``, made from ``base``, with stop strings and a reader that fit its words."""
     return _with_stops(_with_phrase(fmt, base), base)
 
 
@@ -400,5 +400,5 @@ def _begin(text: str | None, *, is_instruction: bool) -> str:
         literal = re.split(r"\{[{%#]|\n", text)[0]
         return " ".join(literal.split()[:_FIRST_WORDS])
     shown = text.rstrip()
-    # A bare word would stop a sentence that happens to begin with it.
+    # A bare word as a stop string would cut a sentence that happens to begin with it.
     return text if shown[-1:].isalnum() else shown

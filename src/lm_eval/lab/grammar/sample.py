@@ -30,10 +30,10 @@ from lm_eval.text.numbers import counted
 DEFAULT_SEED = 1234
 MOST_CHOICES = 9
 DUPLICATE = "duplicate"
-"""The reason of a sample that looks like one that is there already, as plain text or in chat."""
+"""The reason for rejecting a sample that looks like an earlier one, as plain text or in chat."""
 _NAME_DIGITS = 8
 _MOST_DRAWS = 5_000
-"""How many combinations are tried at least; where nearly all are rejected, more would take minutes."""
+"""How many combinations are tried at least; if nearly all are rejected, more would take minutes."""
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ class FormatList(Sequence[ListedFormat]):
 
     @classmethod
     def load(cls, path: str | Path) -> FormatList:
-        """The list in a file; whatever is wrong with it is one error with file and line."""
+        """The list in a file; any problem with it is an error that names file and line."""
         return _loaded(read_format_list(path))
 
     def save(self, path: str | Path) -> Path:
-        """Write the list, making the folder where there is none; the file's path."""
+        """Write the list, creating its folder if needed, and return the file's path."""
         file = Path(path)
         try:
-            # A sweep that dies here leaves no half of a list for the next one to find.
+            # Written as a whole, so that a sweep that dies here leaves no half of a list.
             write_whole(file, self.as_yaml())
         except OSError as error:
             raise OutputError(
@@ -84,10 +84,10 @@ class FormatList(Sequence[ListedFormat]):
         return file
 
     def as_yaml(self) -> str:
-        """The file's text: what is common to all, then each format by what differs from the base."""
-        said = _HEAD[self.axis].format(count=len(self), base=self.base.name)
-        data = self._head() | {"formats": [self._entry(one) for one in self.formats]}
-        return f"# {said}\n{_HOW}\n{_dumped(data)}"
+        """The file's text: what all formats share, then how each differs from the base."""
+        about = _HEAD[self.axis].format(count=len(self), base=self.base.name)
+        data = self._head() | {"formats": [self._entry(listed) for listed in self.formats]}
+        return f"# {about}\n{_HOW}\n{_dumped(data)}"
 
     def _head(self) -> dict[str, Any]:
         return {
@@ -100,12 +100,12 @@ class FormatList(Sequence[ListedFormat]):
             "rejected": dict(self.rejected),
         }
 
-    def _entry(self, one: ListedFormat) -> dict[str, Any]:
-        entry: dict[str, Any] = {"name": one.name, "fingerprint": one.format.fingerprint}
+    def _entry(self, listed: ListedFormat) -> dict[str, Any]:
+        entry: dict[str, Any] = {"name": listed.name, "fingerprint": listed.format.fingerprint}
         parts = {
-            "slots": _FlowMapping(one.slots),
-            "fields": _Lines(_difference(one.format, self.base)),
-            "options": dict(one.options),
+            "slots": _FlowMapping(listed.slots),
+            "fields": _Lines(_difference(listed.format, self.base)),
+            "options": dict(listed.options),
         }
         return entry | {key: value for key, value in parts.items() if value}
 
@@ -122,17 +122,17 @@ def sample_formats(
     """``count`` formats of one axis, the base first; no two look alike, and each passed every check.
 
     Combinations of slot values are drawn without replacement, each as likely as any other, until there
-    are enough. Where there are too few, that is an error with their number; ``allow_fewer`` gives those
-    there are. ``most_choices`` is the largest number of choices that labels are checked for.
+    are enough. Too few are an error that gives their number, unless ``allow_fewer``. ``most_choices`` is
+    the largest number of choices that labels are checked for.
     """
     _check_count(count, most_choices)
     axis = axis_of(_one_axis(axes), base)
     sampler = _Sampler(base, axis, most_choices)
     draws = islice(_shuffled(sampler.total, random.Random(seed)), max(_MOST_DRAWS, 100 * count))
-    for place in draws:
+    for combination in draws:
         if len(sampler.found) >= count:
             break
-        sampler.try_sample(place)
+        sampler.try_sample(combination)
     if len(sampler.found) < count and not allow_fewer:
         raise _too_few(sampler, count)
     return FormatList(
@@ -158,9 +158,9 @@ class _Sampler:
         self._names: set[str] = set()
         self._add_base()
 
-    def try_sample(self, place: int) -> None:
+    def try_sample(self, combination: int) -> None:
         """Keep the combination of that number if it passes every check and is new."""
-        variant = self.axis.fill(self._values(place))
+        variant = self.axis.fill(self._values(combination))
         probe = Probe(self.base, variant.format, self.most_choices)
         reason = failed_check(probe, self.axis.checks)
         if reason is None and not self._is_new(probe, variant):
@@ -186,16 +186,16 @@ class _Sampler:
         self._names.add(name)
         self.found.append(_renamed(base, name))
 
-    def _values(self, place: int) -> dict[str, str]:
+    def _values(self, combination: int) -> dict[str, str]:
         """The slot values of a combination; number 0 is the base's own."""
         values = {}
         for name, options in self.axis.slots.items():
-            place, at = divmod(place, len(options))
-            values[name] = options[at]
+            combination, index = divmod(combination, len(options))
+            values[name] = options[index]
         return values
 
     def _is_new(self, probe: Probe, variant: ListedFormat) -> bool:
-        """Whether it looks like none before, neither as plain text nor as chat; notes it if so."""
+        """Whether it looks unlike all before, as plain text and as chat; if so, it is noted."""
         options = tuple(variant.options.items())
         keys = {(way, digest, options) for way, digest in enumerate(probe.digests)}
         if keys & self._seen:
@@ -204,7 +204,7 @@ class _Sampler:
         return True
 
     def _name(self, variant: ListedFormat) -> str:
-        """A name that says what is in it: two lists call different formats differently."""
+        """A name made from the content, so that two lists give different formats different names."""
         if variant.options:
             shots, seed = variant.options["num_fewshot"], variant.options.get("fewshot_seed")
             return f"{self.base.name}-{shots}shot{'' if seed is None else f'-seed{seed}'}"
@@ -227,7 +227,7 @@ def _about(reason: str) -> str:
 def _shuffled(total: int, rng: random.Random) -> Iterator[int]:
     """The numbers from 1 to ``total - 1`` in random order, without a list of them.
 
-    Only ``rng.random`` is used, whose sequence is promised to stay the same in every Python.
+    Only ``rng.random`` is used, as every Python promises the same sequence for it.
     """
     moved: dict[int, int] = {}
     for last in range(total - 1, 0, -1):
@@ -237,18 +237,18 @@ def _shuffled(total: int, rng: random.Random) -> Iterator[int]:
 
 
 def _one_axis(axes: Sequence[str]) -> str:
-    given = (axes,) if isinstance(axes, str) else tuple(axes)
-    for name in given:
+    names = (axes,) if isinstance(axes, str) else tuple(axes)
+    for name in names:
         if name not in AXES:
             raise UsageError(
                 f"There is no axis {name!r}.{did_you_mean(name, AXES)} Axes: {listing(AXES)}."
             )
-    if len(given) != 1:
+    if len(names) != 1:
         raise UsageError(
-            f"One list varies one axis, not {' and '.join(given) or 'none'}: a spread over several "
+            f"One list varies one axis, not {' and '.join(names) or 'none'}: a spread over several "
             "would mix effects. Make a list for each."
         )
-    return given[0]
+    return names[0]
 
 
 def _check_count(count: int, most_choices: int) -> None:
@@ -322,7 +322,7 @@ def _difference(fmt: PromptFormat, base: PromptFormat) -> dict[str, Any]:
 
 
 def _base_spec(base: PromptFormat) -> str | dict[str, Any]:
-    """The base's name where that name will find it, else all there is to it."""
+    """The base's name if that name will find it, otherwise all its fields."""
     known = {name: get_format(name) for name in format_names()}
     if known.get(base.name) == base:
         return base.name

@@ -1,7 +1,7 @@
 """The replies of one result, read again with another reader and scored by the same metric.
 
-In: a ``StoredRun`` and a reader. Out: a ``Rereading``, by ``UnderFormat`` for a task under a format
-and by ``Plain`` for one without. What a reader needs besides the reply is in the samples
+In: a ``StoredRun`` and a reader. Out: a ``Rereading``, from ``UnderFormat`` for a task under a format
+and from ``Plain`` for one without. What a reader needs besides the reply is in the samples
 (``read_with``); for samples without it, the task is loaded by its name.
 """
 
@@ -38,7 +38,7 @@ FALLBACK_METRIC = "acc"
 
 @dataclass(frozen=True)
 class StoredQuestion:
-    """What a reader and a metric need to know of a doc."""
+    """What a reader and a metric need to know about a doc."""
 
     answers: AnswerKind
     labels: tuple[str, ...]
@@ -91,15 +91,15 @@ class UnderFormat(StoredReplies):
             has_labels = has_labels or bool(asked.labels)
             for number, reply in enumerate(replies, start=1):
                 is_part = len(replies) > 1
-                words = f"reply {number}" if is_part else ""
+                part = f"reply {number}" if is_part else ""
                 stored = None if is_part else sample.get(self._metric.name)
-                item = self._item(sample, asked, reply, self._again(asked, reply), words, stored)
+                item = self._item(sample, asked, reply, self._again(asked, reply), part, stored)
                 num_read += item.after.is_read
                 yield item
         if not has_labels and not num_read:
             notes.append(
-                "the prompts of this format show no labels, so that a letter in a reply names no "
-                "choice; only the text of a choice does"
+                "the prompts of this format show no labels, so a letter in a reply names no choice; "
+                "only the text of a choice does"
             )
         if most > 1:
             notes.append(
@@ -107,7 +107,7 @@ class UnderFormat(StoredReplies):
             )
 
     def _known(self, sample: Mapping[str, Any]) -> tuple[list[ReplyRead], StoredQuestion]:
-        """What a sample says of its replies and of its doc."""
+        """What a sample says about its replies and its doc."""
         try:
             return _replies(sample), self._asked(sample)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
@@ -135,7 +135,7 @@ class UnderFormat(StoredReplies):
         part: str,
         stored: Any,
     ) -> ReadAgain:
-        """One reply; ``part`` says which of several, ``stored`` is its score where that is known."""
+        """One reply; ``part`` says which of several, ``stored`` is its score if that is known."""
         doc_id, cluster = int(sample["doc_id"]), sample.get("cluster")
         if stored is not None and not (isinstance(stored, int | float) and math.isfinite(stored)):
             raise damaged_sample(sample, f"has no number as its `{self._metric.name}`")
@@ -151,7 +151,7 @@ class UnderFormat(StoredReplies):
         )
 
     def _verdict(self, asked: StoredQuestion, text: str, reading: Reading, stored: Any) -> Verdict:
-        """With the stored score where there is one, as other code may have made it."""
+        """A reading and its score; a stored score is kept, as other code may have made it."""
         outcome = TextOutcome(
             text,
             reading,
@@ -171,15 +171,15 @@ class UnderFormat(StoredReplies):
         )
 
     def _asked(self, sample: Mapping[str, Any]) -> StoredQuestion:
-        given = sample.get("read_with") or self._from_task(sample)
-        if not given["gold"]:
-            raise ValueError(given)
+        facts = sample.get("read_with") or self._from_task(sample)
+        if not facts["gold"]:
+            raise ValueError(facts)
         return StoredQuestion(
-            given.get("answers", "choice"),
-            tuple(given.get("labels", ())),
-            tuple(given.get("choices", ())),
-            tuple(tuple(one) if isinstance(one, list) else one for one in given["gold"]),
-            given.get("prefix"),
+            facts.get("answers", "choice"),
+            tuple(facts.get("labels", ())),
+            tuple(facts.get("choices", ())),
+            tuple(tuple(gold) if isinstance(gold, list) else gold for gold in facts["gold"]),
+            facts.get("prefix"),
         )
 
     def _from_task(self, sample: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,7 +218,7 @@ def _item_metric(run: StoredRun, name: str) -> Metric:
 
 
 def _replies(sample: Mapping[str, Any]) -> list[ReplyRead]:
-    """Every reply to a doc: several where the task has repeats."""
+    """Every reply to a doc: several if the task has repeats."""
     readings = sample.get("readings")
     if isinstance(readings, list) and readings:
         return replies_read(sample["resps"][0], readings, sample)
@@ -229,7 +229,7 @@ def _replies(sample: Mapping[str, Any]) -> list[ReplyRead]:
 def replies_read(
     texts: Sequence[Any], readings: Sequence[Mapping[str, Any]], sample: Mapping[str, Any]
 ) -> list[ReplyRead]:
-    """Replies with how each of them was read."""
+    """Replies, and how each of them was read."""
     return [
         ReplyRead(str(text), reading.get("finish"), stored_reading(reading, sample))
         for text, reading in zip(texts, readings, strict=True)
@@ -245,7 +245,7 @@ def damaged_sample(sample: Mapping[str, Any], what: str) -> ComparisonError:
 
 
 def stored_reading(stored: Any, sample: Mapping[str, Any]) -> Reading:
-    """How a reply was read, as a sample says it."""
+    """How a reply was read, from what its sample holds."""
     if not isinstance(stored, Mapping):
         raise damaged_sample(sample, "has no `reading`")
     value, span = stored.get("value"), stored.get("span")
@@ -269,7 +269,7 @@ def loaded_task(run: StoredRun, name: str, include_path: Sequence[str] | None) -
 
 
 def built_task(run: StoredRun, name: str, include_path: Sequence[str] | None) -> ConfigurableTask:
-    """The task as its stored config has it; where that holds code, as its file has it now."""
+    """The task from its stored config; if that holds code, from its file as it is now."""
     config = run.results["configs"][name]
     if any(_is_code(value) for value in _leaves(config)):
         return loaded_task(run, name, include_path)
@@ -283,11 +283,11 @@ _SCORING_KEYS = (
     *("task", "output_type", "doc_to_text", "doc_to_choice", "doc_to_target", "gen_prefix"),
     *("metric_list", "generation_kwargs", "metadata", "test_split", "process_results"),
 )
-"""What of a stored config says how an answer is scored."""
+"""The keys of a stored config that say how an answer is scored."""
 
 
 def lacking(run: StoredRun, name: str, problem: str) -> str:
-    """The message where neither samples nor task say what is needed."""
+    """The message if neither samples nor task say what is needed."""
     return (
         f"{run.path}: the samples of {name!r} do not hold the choices and the gold that a reader needs, "
         f"and the task itself cannot be asked: {problem} Give the folder of its YAML with "
@@ -297,11 +297,11 @@ def lacking(run: StoredRun, name: str, problem: str) -> str:
 
 def _leaves(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
-        for one in value.values():
-            yield from _leaves(one)
+        for part in value.values():
+            yield from _leaves(part)
     elif isinstance(value, list):
-        for one in value:
-            yield from _leaves(one)
+        for part in value:
+            yield from _leaves(part)
     else:
         yield value
 
@@ -327,7 +327,8 @@ class Plain(StoredReplies):
     def _items(self, notes: list[str]) -> Iterator[ReadAgain]:
         repeats = 1
         for sample in answered_samples(self.run, self.name, self._filter):
-            repeats = max(repeats, *(len(one) for one in sample["resps"] if isinstance(one, list)))
+            several = [replies for replies in sample["resps"] if isinstance(replies, list)]
+            repeats = max([repeats, *map(len, several)])
             yield self._item(sample)
         if repeats > 1:
             notes.append(f"each doc has {repeats} replies; the first is read")
@@ -351,7 +352,7 @@ class Plain(StoredReplies):
             finish=sample.get("finish"),
         )
         after = fitted(reading, "text", labels, asked.choices)
-        left = str(after.value) if after.is_answer else INVALID
+        kept = str(after.value) if after.is_answer else INVALID
         before = self._before(sample, reply)
         return ReadAgain(
             f"doc {sample['doc_id']}",
@@ -360,7 +361,7 @@ class Plain(StoredReplies):
             str(sample.get("target")),
             before,
             Verdict(
-                self._number(self._values(scorer, doc, left).get(self._metric)),
+                self._number(self._values(scorer, doc, kept).get(self._metric)),
                 str(after.value) if after.is_answer else None,
                 after.rule,
                 after.span,
@@ -371,22 +372,21 @@ class Plain(StoredReplies):
 
     def _before(self, sample: Mapping[str, Any], reply: str) -> Verdict:
         kept = sample.get("filtered_resps") or [reply]
-        left = kept[0] if isinstance(kept, list) else kept
-        while isinstance(left, list | tuple) and left:
-            left = left[0]
+        while isinstance(kept, list | tuple) and kept:
+            kept = kept[0]
         score = self._number(sample.get(self._metric))
-        if left == INVALID:
+        if kept == INVALID:
             return Verdict(score, None, reason="unreadable")
-        return Verdict(score, str(left), f"filter {self._filter}")
+        return Verdict(score, str(kept), f"filter {self._filter}")
 
-    def _values(self, scorer: HarnessScorer, doc: Mapping[str, Any], left: str) -> Any:
+    def _values(self, scorer: HarnessScorer, doc: Mapping[str, Any], kept: str) -> Any:
         own = scorer.task.own_process_results
-        return own(doc, [left]) if own is not None else scorer.values_of(doc, [left])
+        return own(doc, [kept]) if own is not None else scorer.values_of(doc, [kept])
 
-    def _problem(self, sample: Mapping[str, Any], what: str) -> str:
+    def _problem(self, sample: Mapping[str, Any], problem: str) -> str:
         return (
             f"{self.run.path}: doc {sample['doc_id']} of {self.name!r} cannot be read again with what "
-            f"the files hold of its task: {what}"
+            f"the files hold of its task: {problem}"
         )
 
     def _number(self, value: Any) -> float:
@@ -398,7 +398,7 @@ class Plain(StoredReplies):
         )
 
     def _scorer_for(self, doc: Mapping[str, Any]) -> HarnessScorer:
-        """What scores this task."""
+        """The scorer of this task."""
         if self._scorer is None:
             task = built_task(self.run, self.name, self.include_path)
             task.eval_docs = [doc]  # its fields are all that is needed; no data is loaded

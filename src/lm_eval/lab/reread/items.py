@@ -38,7 +38,7 @@ class Verdict(AsDict):
 
     score: float
     answer: str | None
-    """The answer in words; None where there is none."""
+    """The answer in words; None if there is none."""
     rule: str | None = None
     span: tuple[int, int] | None = None
     reason: str | None = None
@@ -94,7 +94,7 @@ class RereadsItself(Protocol):
 
 
 def first_reply(sample: Mapping[str, Any]) -> str | None:
-    """The text that a model gave first for this sample; None where it gave none."""
+    """The first reply to this sample; None if there is none."""
     answers = sample.get("resps") or ()
     first = answers[0] if answers else None
     while isinstance(first, list | tuple):
@@ -109,7 +109,7 @@ def in_words(value: Any, answers: AnswerKind, choices: Sequence[str]) -> str:
     if answers == "choice" and isinstance(value, int) and value < len(choices):
         return choices[value]
     if answers == "order" and isinstance(value, list | tuple):
-        return ", ".join(in_words(place, "choice", choices) for place in value)
+        return ", ".join(in_words(index, "choice", choices) for index in value)
     return str(value)
 
 
@@ -137,7 +137,7 @@ def given_reader(scorers: Sequence[str], like: str | None = None) -> BoundReader
     if bool(scorers) == (like is not None):
         raise UsageError(
             "Name one way of reading: --scorer with a reader (`--scorer choice`, `--scorer "
-            "'after_last,phrase=The answer is'`), or --as with a format whose reader is taken "
+            "'after_last,phrase=The answer is'`), or --as with a format whose reader is used "
             f"(`--as cot`). Readers: {listing(sorted(READERS), 40)}."
         )
     if like is not None:
@@ -152,7 +152,7 @@ def reader_of_format(name: str) -> BoundReader:
     """The reader of a format; a format that reads no text is an error."""
     reader = get_format(name).scorer
     if reader is None:
-        known = [one for one in format_names() if get_format(one).scorer is not None]
+        known = [other for other in format_names() if get_format(other).scorer is not None]
         raise UsageError(
             f"--as: format {name!r} scores choices and reads no text. Formats that read text: "
             f"{listing(known, 40)}."
@@ -161,9 +161,9 @@ def reader_of_format(name: str) -> BoundReader:
 
 
 def stored_reader(facts: Mapping[str, Any]) -> str:
-    """The reader of a result's format, from what a results file says of the format, in words.
+    """The reader of a result's format in words, from the facts that a results file has about it.
 
-    A format that cannot be made again, or that is not the same now, leaves it at ``as stored``.
+    ``as stored`` for a format that cannot be made again, or that is not the same now.
     """
     try:
         made = compile_format(yaml.safe_load(str(facts.get("yaml"))), name=str(facts["format"]))
@@ -174,7 +174,7 @@ def stored_reader(facts: Mapping[str, Any]) -> str:
 
 
 def reader_words(reader: BoundReader) -> str:
-    """A reader in one line, as it could be given again."""
+    """A reader in one line: ``after_last (phrase: 'The answer is')``."""
     if reader.alternatives:
         return ", then ".join(map(reader_words, reader.alternatives))
     options = ", ".join(f"{key}: {value!r}" for key, value in reader.options)
@@ -182,7 +182,7 @@ def reader_words(reader: BoundReader) -> str:
 
 
 def _spec(text: str) -> Any:
-    """What one ``--scorer`` says, as the data of a format's ``scorer:``."""
+    """One ``--scorer`` as the data of a format's ``scorer:``."""
     if text.lstrip()[:1] in ("{", "["):
         try:
             return yaml.safe_load(text)
@@ -192,12 +192,13 @@ def _spec(text: str) -> Any:
                 f"--scorer: {shorten(text)} is not YAML: {problem}. Write it as in "
                 "`--scorer '{reader: after_last, phrase: \"The answer is\"}'`."
             ) from None
-    name, _, rest = text.partition(",")
-    return {"reader": name.strip(), **_options(name.strip(), rest)} if rest else name.strip()
+    before, _, options = text.partition(",")
+    name = before.strip()
+    return {"reader": name, **_options(name, options)} if options else name
 
 
 def _options(name: str, text: str) -> Mapping[str, Any]:
-    """``phrase=The answer is,which=last``: a comma divides only where an option's name follows."""
+    """``phrase=The answer is,which=last``: a comma separates only if an option's name follows."""
     options: dict[str, Any] = {}
     for piece in re.split(r",(?=\s*\w+=)", text):
         key, equals, value = piece.partition("=")

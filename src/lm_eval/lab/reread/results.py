@@ -1,8 +1,8 @@
 """A stored run read with another reader: scores before and after, and which verdicts flip.
 
 In: a run and a reader. Out: a ``Reread`` for each result, and one more over all orders of the choices
-where docs were asked in several. Samples are read one after the other; of each only a few numbers are
-kept, and the first flips with their text.
+if docs were asked in several. Samples are read one after the other; only a few numbers of each are
+kept, and the texts of the first flips.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Side(AsDict):
     score: Estimate
     read: int
     score_read: float | None
-    """The mean score over the answers that were read, first over those of a doc; None without any."""
+    """The mean score of the answers that were read, first within each doc; None if there are none."""
     rules: dict[str, int]
     """Rule, or ``not read: reason`` → answers, the most frequent first."""
 
@@ -62,22 +62,22 @@ class Reread(AsDict):
     model: str
     metric: str
     total: int
-    """Answers; of a doc with several, its score is their mean."""
+    """Answers; the score of a doc with several is their mean."""
     before: Side
     after: Side
     paired: Paired
     """After against before."""
     read_by_both: int
     same_answer: int
-    """Answers that both read, and as the same."""
+    """Answers that both readers read in the same way."""
     scores_of_both: tuple[float, float] | None
-    """The mean score before and after over the answers that both read; None where there are none."""
+    """The mean score before and after, of the answers that both read; None if there are none."""
     flips: tuple[ReadAgain, ...]
     """The first items whose score differs."""
     num_flips: int
     notes: tuple[str, ...] = ()
     part: str = ""
-    """Which of its answers these are, where it has others as well."""
+    """Which of its answers these are, if it has others as well."""
 
     KEYS = (
         *("name", "part", "model", "metric", "total", "before", "after", "paired"),
@@ -86,23 +86,22 @@ class Reread(AsDict):
 
 
 def reads_text(run: StoredRun, name: str) -> bool:
-    """Whether answers of this result are texts; else choices were scored."""
+    """Whether answers of this result are texts; if not, choices were scored."""
     config = run.results["configs"].get(name) or {}
     return str(config.get("output_type")) == "generate_until"
 
 
 def rereadable(run: StoredRun, names: Sequence[str], formats: Sequence[str]) -> list[str]:
-    """The chosen results that read text; none at all is an error that says what there is."""
+    """The chosen results that read text; if there are none, an error says which do."""
     chosen = chosen_names(run, names, formats)
-    found = [name for name in chosen if reads_text(run, name)]
-    if found:
-        return found
-    readable = [name for name in run.names if reads_text(run, name)]
-    what = listing(chosen) or "What was asked for"
+    readable = [name for name in chosen if reads_text(run, name)]
+    if readable:
+        return readable
+    others = [name for name in run.names if reads_text(run, name)]
     raise ComparisonError(
-        f"{run.path}: {what} read no text; choices were scored by their likelihood, so there is nothing "
-        f"to read again. Results that read text: {listing(readable)}. Formats such as generate and cot "
-        "let the model write."
+        f"{run.path}: {listing(chosen) or 'What was asked for'} read no text; choices were scored by "
+        f"their likelihood, so there is nothing to read again. Results that read text: "
+        f"{listing(others)}. Formats such as generate and cot let the model write."
     )
 
 
@@ -111,7 +110,7 @@ def rereadings(
 ) -> list[Rereading]:
     """Every answer of one result, read with ``reader`` as well.
 
-    Where docs were asked in several orders, those in the order of the data, then those in all orders.
+    If docs were asked in several orders: the answers in the order of the data, then those in all orders.
     """
     if isinstance(run, RereadsItself):
         return [run.reread(name, reader)]
@@ -134,21 +133,21 @@ def rereads(
     include_path: Sequence[str] | None = None,
     on_item: Callable[[str, ReadAgain], None] | None = None,
 ) -> list[Reread]:
-    """One result with everything that is reported of it; ``on_item`` sees each answer once.
+    """One result with everything that is reported about it; ``on_item`` sees each answer once.
 
-    Where docs were asked in several orders, first those of the data alone, then all.
+    If docs were asked in several orders: first the order of the data alone, then all.
     """
     sources = rereadings(run, name, reader, include_path)
-    *some, last = sources
-    seen = [_tallied(source, show, lambda _: None) for source in some]
-    seen.append(_tallied(last, show, lambda item: on_item(name, item) if on_item else None))
-    if not seen[0].total:
+    *others, last = sources  # the last has all answers
+    tallies = [_tallied(source, show, lambda _: None) for source in others]
+    tallies.append(_tallied(last, show, lambda item: on_item(name, item) if on_item else None))
+    if not tallies[0].total:
         raise ComparisonError(
             f"{run.path}: {name!r} holds no answer at all, so there is nothing to read again."
         )
     return [
         tally.result(name, run.model, source, reader_words)
-        for tally, source in zip(seen, sources, strict=True)
+        for tally, source in zip(tallies, sources, strict=True)
     ]
 
 
@@ -174,20 +173,20 @@ def _tallied(source: Rereading, show: int, on_item: Callable[[ReadAgain], None])
 
 
 class _RereadTally:
-    """What is counted while answers come in."""
+    """Counts answers as they come in."""
 
     def __init__(self, show: int) -> None:
         self._show = show
         self.total = 0
         self._scores = (array("d"), array("d"))
-        """Of each doc, the sum over its answers until all are there."""
+        """For each doc, the sum over its answers; ``result`` makes it their mean."""
         self._answers = array("l")
-        """Of each doc, how many there are."""
+        """For each doc, the number of answers."""
         self._doc: int | None = None
         self._rules: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
         self._reads = (array("l"), array("l"))
         self._read_sums = (array("d"), array("d"))
-        """Of each doc, how many answers were read, and the sum of their scores."""
+        """For each doc, how many answers were read, and the sum of their scores."""
         self._clusters: list[str] = []
         self._both = 0
         self._both_sums = [0.0, 0.0]
@@ -229,8 +228,8 @@ class _RereadTally:
     def result(self, name: str, model: str, source: Rereading, words: str) -> Reread:
         clusters = self._clusters if len(self._clusters) == len(self._answers) else None
         for scores in self._scores:
-            for place, count in enumerate(self._answers):
-                scores[place] /= count
+            for index, count in enumerate(self._answers):
+                scores[index] /= count
         before, after = self._scores
         return Reread(
             name,
@@ -256,7 +255,7 @@ class _RereadTally:
         read = sum(n for rule, n in rules.items() if not rule.startswith(NOT_READ))
         scores = self._scores[side]
         estimate = clustered_estimate(scores, clusters)
-        ordered = sorted(rules.items(), key=lambda one: (-one[1], one[0]))
+        ordered = sorted(rules.items(), key=lambda item: (-item[1], item[0]))
         sums = zip(self._read_sums[side], self._reads[side], strict=True)
         means = [total / count for total, count in sums if count]
         return Side(reader, estimate, read, fmean(means) if means else None, dict(ordered))
@@ -293,19 +292,20 @@ class InAllOrders(UnderFormat):
             asked, orders = self._orders(sample)
             answers = [
                 (order, item, (reply.reading, after))
-                for at, (order, replies) in enumerate(orders, start=1)
-                for reply, after, item in self._in_order(sample, asked, order, replies, at)
+                for nth, (order, replies) in enumerate(orders, start=1)
+                for reply, after, item in self._in_order(sample, asked, order, replies, nth)
             ]
             yield from (item for _, item, _ in answers)
             lost += sum(not replies for _, replies in orders)
             if len(orders) == 1:
                 scores = [(item.before.score, item.after.score) for _, item, _ in answers]
-                debiased.append((fmean(one for one, _ in scores), fmean(one for _, one in scores)))
+                before, after = map(fmean, zip(*scores, strict=True))
+                debiased.append((before, after))
                 continue
             votes = [(_vote(pair[0], order), _vote(pair[1], order)) for order, _, pair in answers]
             before, after = (_value([vote[side] for vote in votes], asked) for side in (0, 1))
             debiased.append((before, after))
-        notes += self._said(debiased, lost)
+        notes += self._notes(debiased, lost)
 
     def _in_order(
         self,
@@ -313,18 +313,18 @@ class InAllOrders(UnderFormat):
         asked: StoredQuestion,
         order: Order,
         replies: Sequence[ReplyRead],
-        at: int,
+        nth: int,
     ) -> Iterator[tuple[ReplyRead, Reading, ReadAgain]]:
-        """Each reply in one order, how it is read now, and the item that it is."""
+        """Each reply in one order, how it is read now, and its item."""
         shown = _reordered(asked, order)
-        for place, reply in enumerate(replies, start=1):
+        for reply_number, reply in enumerate(replies, start=1):
             after = self._again(shown, reply)
-            part = f"order {at}" + (f", reply {place}" if len(replies) > 1 else "")
+            part = f"order {nth}" + (f", reply {reply_number}" if len(replies) > 1 else "")
             yield reply, after, self._item(sample, shown, reply, after, part, None)
 
-    def _said(self, debiased: Sequence[tuple[float, float]], lost: int) -> Iterator[str]:
+    def _notes(self, debiased: Sequence[tuple[float, float]], lost: int) -> Iterator[str]:
         if debiased:
-            before, after = (number(fmean(some)) for some in zip(*debiased, strict=True))
+            before, after = (number(fmean(scores)) for scores in zip(*debiased, strict=True))
             yield (
                 f"{ACC_DEBIASED}, by which choice most orders name: {before} before, {after} after"
             )
@@ -335,21 +335,21 @@ class InAllOrders(UnderFormat):
         self, sample: Mapping[str, Any]
     ) -> tuple[StoredQuestion, list[tuple[Order, list[ReplyRead]]]]:
         """The doc, and each of its orders with the replies to it."""
-        own, asked = self._known(sample)
+        in_data_order, asked = self._known(sample)
         width = len(asked.labels) or len(asked.choices)
         try:
             stored = (sample.get("choice_order") or {}).get("orders") or [{"order": range(width)}]
-            if not all(place in range(len(asked.choices)) for place in asked.gold):
+            if not all(gold in range(len(asked.choices)) for gold in asked.gold):
                 raise ValueError(asked.gold)
-            others = [(_order(one, asked), _replies(one, sample)) for one in stored[1:]]
-            return asked, [(_order(stored[0], asked), own), *others]
+            others = [(_order(entry, asked), _replies(entry, sample)) for entry in stored[1:]]
+            return asked, [(_order(stored[0], asked), in_data_order), *others]
         except (AttributeError, IndexError, KeyError, TypeError, ValueError):
             raise damaged_sample(sample, "holds no orders that can be understood") from None
 
 
 def _order(stored: Mapping[str, Any], asked: StoredQuestion) -> Order:
     """Position → choice; ValueError if that is not an order of the doc's choices."""
-    order = tuple(int(place) for place in stored["order"])
+    order = tuple(int(choice) for choice in stored["order"])
     if sorted(order) != list(range(len(order))) or len(order) > len(asked.choices):
         raise ValueError(order)
     return order
@@ -362,24 +362,24 @@ def _replies(stored: Mapping[str, Any], sample: Mapping[str, Any]) -> list[Reply
     if readings is None:  # written before readings were stored: the first reply's is known
         picked, order = stored.get("picked"), list(stored["order"])
         reason = stored.get("no_answer")
-        place = None if picked is None else order.index(picked)
+        position = None if picked is None else order.index(picked)
         rule = "as stored" if reason is None else None
-        return [ReplyRead(text, None, Reading(place, rule, None, reason)) for text in texts[:1]]
+        return [ReplyRead(text, None, Reading(position, rule, None, reason)) for text in texts[:1]]
     return replies_read(texts, readings, sample)
 
 
 def _reordered(asked: StoredQuestion, order: Order) -> StoredQuestion:
-    """What a reader needs to know of the doc with its choices in this order."""
-    whole = (*order, *range(len(order), len(asked.choices)))  # what the format cuts off stays
+    """What a reader needs to know about the doc with its choices in this order."""
+    complete = (*order, *range(len(order), len(asked.choices)))  # what the format cuts off stays
     return replace(
         asked,
-        choices=tuple(asked.choices[place] for place in whole),
-        gold=tuple(whole.index(place) for place in asked.gold),
+        choices=tuple(asked.choices[choice] for choice in complete),
+        gold=tuple(complete.index(gold) for gold in asked.gold),
     )
 
 
 def _vote(reading: Reading, order: Order) -> int | None:
-    """The choice that a reading names, by its place in the data; None where it names none."""
+    """The choice that a reading names, by its index in the data; None if it names none."""
     value = reading.value
     if not reading.is_answer or not isinstance(value, int) or not 0 <= value < len(order):
         return None
@@ -388,5 +388,5 @@ def _vote(reading: Reading, order: Order) -> int | None:
 
 def _value(votes: Sequence[int | None], asked: StoredQuestion) -> float:
     """What the choices with the most votes score: of those that tie, the share that is right."""
-    places = most_voted(vote for vote in votes if vote is not None)
-    return sum(place in asked.gold for place in places) / len(places) if places else 0.0
+    winners = most_voted(vote for vote in votes if vote is not None)
+    return sum(choice in asked.gold for choice in winners) / len(winners) if winners else 0.0

@@ -40,13 +40,13 @@ UNKNOWN = -1
 
 
 class CellScores:
-    """What is known of each cell of ``num_formats`` × ``num_items``."""
+    """What is known about each cell of ``num_formats`` × ``num_items``."""
 
     def __init__(self, num_formats: int, num_items: int) -> None:
         self.scores: Floats = np.full((num_formats, num_items), np.nan)
-        """NaN where a cell was not asked or got no answer."""
+        """NaN for cells that were not asked or got no answer."""
         self.read: Floats = np.full((num_formats, num_items), UNKNOWN, dtype=float)
-        """The share of replies that could be read; ``UNKNOWN`` where nothing is read from text, too."""
+        """The share of replies that could be read; ``UNKNOWN`` also if nothing is read from text."""
         self.clusters: dict[int, str] = {}
         """Item → its cluster, if the task has clusters."""
         self.metric = ""
@@ -56,7 +56,7 @@ class CellScores:
         self.reused = 0
         """Answers reused from earlier commands."""
         self.asked = 0
-        """Answers that the model gave for this command, where they are kept."""
+        """Answers that the model gave for this command, if answers are kept."""
         self.usage = Usage()
 
     @property
@@ -69,13 +69,13 @@ class CellScores:
         return [(row, item) for row, item in np.argwhere(self.is_known).tolist()]
 
     def share_read(self, row: int) -> float | None:
-        """The share of a format's answers that could be read; None where nothing is read."""
+        """The share of a format's answers that could be read; None if nothing is read from text."""
         known = self.read[row][self.read[row] != UNKNOWN]
         return float(known.mean()) if len(known) else None
 
 
 class Asker:
-    """Asks cells of one task, each once. The model is opened for the first and stays open."""
+    """Asks cells of one task, each once. The model is opened for the first cell and stays open."""
 
     def __init__(
         self, run: Run, tasks: Sequence[SweptTask], doc_ids: Sequence[int], opened: OpenedModel
@@ -85,7 +85,7 @@ class Asker:
         self.doc_ids = doc_ids
         self.known = CellScores(len(tasks), len(doc_ids))
         self._opened = opened
-        self._said: set[str] = set()
+        self._warned: set[str] = set()
         self._row = {task.name: row for row, task in enumerate(tasks)}
         self._item = {doc_id: item for item, doc_id in enumerate(doc_ids)}
 
@@ -94,7 +94,7 @@ class Asker:
         first = self.tasks[0]
         options = replace(self.run.options, limit=None, samples={first.name: self.doc_ids})
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they come when the docs are asked
+            warnings.simplefilter("ignore")  # they are shown when the docs are asked
             prepare(first, options, held_docs=0)
 
     def scores(self, formats: Sequence[int], items: Sequence[int]) -> Floats:
@@ -149,8 +149,8 @@ class Asker:
 
     @property
     def higher_is_better(self) -> bool:
-        """Whether more is better of the metric shown as the score."""
-        with one_warning_for_all([task.name for task in self.tasks], self._said):
+        """Whether higher is better, for the metric shown as the score."""
+        with one_warning_for_all([task.name for task in self.tasks], self._warned):
             return bool(task_metrics(self.tasks[0])[0].higher_is_better)
 
     def tasks_of(self, cells: Iterable[Cell] | None) -> tuple[list[SweptTask], Run]:
@@ -174,7 +174,7 @@ class Asker:
     def _execute(self, docs: Mapping[str, Sequence[int]], output_path: str | None) -> Outcome:
         tasks, run = self._asking(docs)
         items = RunItems()
-        with one_warning_for_all([task.name for task in self.tasks], self._said):
+        with one_warning_for_all([task.name for task in self.tasks], self._warned):
             outcome = execute(
                 replace(run, output_path=output_path),
                 tasks,
@@ -276,33 +276,33 @@ class SweptTask(ConfigurableTask):
 
 
 @contextmanager
-def one_warning_for_all(names: Sequence[str], said: set[str]) -> Iterator[None]:
+def one_warning_for_all(names: Sequence[str], given: set[str]) -> Iterator[None]:
     """Give each kind of warning once, for the first format, with the number of others it holds for.
 
-    ``said`` collects the kinds given so far, which are not given again.
+    ``given`` collects the kinds given so far, which are not given again.
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
     named = re.compile("|".join(re.escape(name) for name in sorted(names, key=len, reverse=True)))
-    counts: dict[str, list[Any]] = {}
+    by_text: dict[str, list[Any]] = {}
     for warning in caught:
-        counts.setdefault(named.sub("", str(warning.message)), []).append(warning)
+        by_text.setdefault(named.sub("", str(warning.message)), []).append(warning)
     kinds: dict[str, list[Any]] = {}
-    for text, some in counts.items():
-        is_about_one = any(named.search(str(warning.message)) for warning in some)
-        kinds.setdefault(text[:_SAME] if is_about_one else text, []).extend(some)
-    for kind, some in kinds.items():
-        if kind in said:
+    for text, alike in by_text.items():
+        names_format = any(named.search(str(warning.message)) for warning in alike)
+        kinds.setdefault(text[:_SAME] if names_format else text, []).extend(alike)
+    for kind, alike in kinds.items():
+        if kind in given:
             continue
-        said.add(kind)
-        others = len({str(warning.message) for warning in some}) - 1
+        given.add(kind)
+        others = len({str(warning.message) for warning in alike}) - 1
         have = "format has" if others == 1 else "formats have"
         more = f" ({others} other {have} the like; see `notes` in the results.)"
-        category = some[0].category
-        text = str(some[0].message) + (more if others else "")
+        category = alike[0].category
+        text = str(alike[0].message) + (more if others else "")
         warnings.warn(text, category or LmEvalWarning, stacklevel=3)
 
 
 _SAME = 40
-"""Warnings about a format are of one kind if this many characters, without its name, are equal."""
+"""Warnings about formats are of one kind if their first characters, without the names, are equal."""

@@ -21,7 +21,7 @@ from lm_eval.stats.paired import Paired, paired
 from lm_eval.text.encode import AsDict
 
 KEPT_FRESH = 3
-"""One item in this many is kept out of the search, to score its choices on."""
+"""One item in this many is kept out of the search, for scoring what it chose."""
 FEW_FRESH = 30
 BASE = 0
 HALVING = "halving"
@@ -76,7 +76,7 @@ def search(asker: Asker, what: str, *, budget: int, seed: int) -> SearchResult:
     """Search for the ``best``, the ``worst`` or ``both``, then score the choices on fresh items.
 
     The budget is for choosing, and two searches share it equally; scoring again asks at most as many
-    cells once more.
+    further cells.
     """
     kinds, num_items = _kinds(what), len(asker.doc_ids)
     searches = {
@@ -123,7 +123,7 @@ class _Fresh:
         return clustered_estimate(self._scores[row], self._clusters)
 
     def apart(self, first: int, second: int) -> Paired | None:
-        """One format minus another; None where they are the same."""
+        """One format minus another; None if they are the same."""
         if first == second:
             return None
         scores = (self._scores[row] for row in (first, second))
@@ -159,7 +159,7 @@ class Search(AsDict):
     cells: int
     """The number of cells asked, each once."""
     while_choosing: Estimate
-    """The chosen format on the items that chose it, which flatter it."""
+    """Its score on the items that it was chosen on, which flatter it."""
     used_items: frozenset[int]
     reason: str | None
     """Why the search stopped before its budget; None if it did not."""
@@ -177,9 +177,9 @@ def halving(
 ) -> Search:
     """The best of ``num_formats`` (or the worst), by successive halving.
 
-    Each of ceil(log2 formats) rounds spends an equal part of the budget on the formats still in, all
+    Each of ceil(log2 formats) rounds spends an equal part of the budget on the remaining formats, all
     on the same new items, and keeps the better half by the mean over all items asked so far. Items
-    are numbers below ``num_items`` in random order, of which ``reserve`` take no part.
+    are numbers below ``num_items`` in random order; ``reserve`` of them are not used.
     """
     _check_search(num_formats, budget, num_items, reserve)
     order = np.random.default_rng(seed).permutation(num_items)[: num_items - reserve].tolist()
@@ -242,7 +242,7 @@ def _check_search(num_formats: int, budget: int, num_items: int, reserve: int) -
 
 def _shortage(wanted: int, got: int, number: int) -> str | None:
     if got < wanted:
-        return f"the items ran out in round {number}, so that it asked less than its budget"
+        return f"the items ran out in round {number}, so it asked less than its budget"
     if not wanted:
-        return f"its budget was spent before round {number}, so that later rounds saw no new items"
+        return f"its budget was spent before round {number}, so later rounds saw no new items"
     return None

@@ -44,7 +44,7 @@ class FullSweep(AsDict):
     quantiles: Mapping[int, float]
     """Quantiles of the formats' scores, by percentage."""
     omnibus: CochranQ
-    """One test of all formats; takes items as independent even where they come in clusters."""
+    """One test of all formats; treats items as independent even if they come in clusters."""
     slots: tuple[SlotEffect, ...]
 
     kind = "all cells"
@@ -69,7 +69,7 @@ class FullSweep(AsDict):
 
     @property
     def best(self) -> int:
-        """The index of the best format; the lowest score is best where less is better."""
+        """The index of the best format; the lowest score is best if lower is better."""
         return self.spread.best if self.comparison.higher_is_better else self.spread.worst
 
     @property
@@ -173,7 +173,7 @@ class Plan:
     def search_cells(self) -> tuple[int, int]:
         """How many cells a search may ask to choose formats, and to score its choices again."""
         assert self.budget is not None, "a search has a budget"
-        assert self.search is not None, "what a search alone has"
+        assert self.search is not None, "only a search has these"
         return most_cells(self.num_formats, self.num_items, self.budget, self.search)
 
 
@@ -292,9 +292,9 @@ def _partial(plan: Plan, asker: Asker, notes: list[str]) -> PartialSweep:
     known = asker.known
     if known.clusters:
         notes.append(
-            "The items come in clusters. This estimate is about the scores on these very items, and "
-            "takes them for independent, so that its intervals may be a little too narrow. The full "
-            "sweep takes clusters into account."
+            "The items come in clusters. This estimate is about the scores on these very items and "
+            "treats them as independent, so its intervals may be a little too narrow. The full sweep "
+            "takes clusters into account."
         )
     cells = known.cells()
     if not cells:

@@ -32,15 +32,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SHOWN = 5
-"""Formats that a table shows from each end; the JSON file has all of them."""
+"""How many formats a table shows from each end; the JSON file has all of them."""
 ALL_SHOWN = 2 * SHOWN
-"""Up to this many formats, all are in the table; too few for quantiles or slots."""
+"""Up to this many formats, the table shows all; they are too few for quantiles or slots."""
 CLEAR_BEST = 0.5
 MOVABLE = ("differs", "chance", "choosing", "read", "p", "against")
 
 
 COLUMNS = (
-    Column("what", "", stays=False),
+    Column("what", ""),
     Column("name", "Format", wraps=True, stays=True),
     Column("score", "Score", is_number=True, stays=True),
     Column("interval", "95 % interval", is_number=True, stays=True),
@@ -77,10 +77,10 @@ def _columns_note(sweep: Sweep) -> str:
             "Score, Against base and p: on the fresh items alone. While choosing: the score, and on how "
             "many items."
         )
-    many = sweep.plan.num_formats > 2
-    adjusted = ", adjusted after Benjamini and Hochberg" if many else ""
+    has_several = sweep.plan.num_formats > 2
+    adjusted = ", adjusted after Benjamini and Hochberg" if has_several else ""
     return (
-        f"Against base: the score less that of the base format; p is about this difference{adjusted}. "
+        f"Against base: the score minus that of the base format; p is about this difference{adjusted}. "
         "Best / worst: the share of resamples in which the format is the best, and the worst."
     )
 
@@ -133,7 +133,7 @@ def _extreme_row(sweep: Sweep, extreme: Extreme) -> Cells:
 
 
 def _cells(sweep: Sweep, row: int, score: Estimate, **others: str) -> Cells:
-    """What every line has: a format's name, score, share read, and slots that differ from the base's."""
+    """The cells that every line has: name, score, share read, and slots that differ from the base's."""
     formats, share = sweep.plan.formats, sweep.shares_read[row]
     base, slots = formats[0].slots, formats[row].slots
     changed = (f"{slot}={value!r}" for slot, value in slots.items() if value != base.get(slot))
@@ -231,14 +231,14 @@ def _cells_asked(sweep: Sweep) -> str:
 
 def _full_words(sweep: Sweep, result: FullSweep) -> list[str]:
     """What a comparison with the base says, and what only many formats can tell."""
-    said = comparison_sentences(result.comparison)
-    many = sweep.plan.num_formats
+    compared = comparison_sentences(result.comparison)
+    count = sweep.plan.num_formats
     if result.spread.value == 0:
-        return said
+        return compared
     return [
-        *said,
-        _extremes(sweep.plan, result) if many >= MANY_FORMATS else "",
-        _middle(result) if many > ALL_SHOWN else "",
+        *compared,
+        _extremes(sweep.plan, result) if count >= MANY_FORMATS else "",
+        _middle(result) if count > ALL_SHOWN else "",
         _mean(result),
         slot_words(result),
     ]
@@ -322,7 +322,7 @@ def _partial_words(sweep: Sweep, result: PartialSweep) -> list[str]:
         f"{q[95]}.",
         f"The mean over formats is {number(estimated.mean.value, 2)}{ends(estimated.mean)}; the plain "
         f"mean of the cells asked is {number(estimated.seen_mean, 2)}.",
-        "Formats that make no difference show some spread, too, by luck. Only the full sweep tests for "
+        "Even formats that make no difference show some spread, by luck. Only the full sweep tests for "
         f"that: leave --budget out{reused}.",
         _how_sure(estimated.mean.method),
         *estimated.warnings,
@@ -334,13 +334,13 @@ def _how_sure(method: str) -> str:
     """How far the intervals of an estimate can be trusted."""
     if method == CALIBRATED:
         return (
-            "All of these intervals are 95 % intervals of an estimate: on simulated formats and "
-            "independent items they hold the truth that often, that of the spread a little less often "
-            "where single formats score far from all others."
+            "All of these are 95 % intervals of an estimate: on simulated formats and independent items "
+            "they contain the truth that often, that of the spread a little less often if a few formats "
+            "score far from all others."
         )
     return (
-        "The intervals are approximate: this few formats or cells, or scores that are not right or "
-        "wrong, are beyond what was tried in simulations."
+        "The intervals are approximate: so few formats or cells, or scores other than right or wrong, "
+        "were not tried in simulations."
     )
 
 
@@ -349,22 +349,22 @@ def _how_sure(method: str) -> str:
 
 def _search_words(sweep: Sweep, result: SearchResult) -> list[str]:
     plan, items = sweep.plan, counted(result.fresh_items, "fresh item")
-    said = [_extreme(plan, extreme, items) for extreme in result.extremes]
-    said.append(
+    words = [_extreme(plan, extreme, items) for extreme in result.extremes]
+    words.append(
         f"The base format {name_of(plan, 0)} scores {number(result.base.value, 2)}"
         f"{ends(result.base)} on the same {items.removeprefix('1 ')}."
     )
     if result.apart is not None:
-        said.append(
+        words.append(
             f"Best minus worst on fresh items: {_difference(result.apart)}. That is a fair figure for "
             "how far the format moves the score, as neither was chosen on these items."
         )
     if result.fresh_items < FEW_FRESH:
-        said.append(
-            f"This few fresh items ({result.fresh_items}) make for wide intervals. More items help, or "
-            "a smaller --budget."
+        words.append(
+            f"With so few fresh items ({result.fresh_items}), intervals are wide. More items help, or a "
+            "smaller --budget."
         )
-    return [*said, *ran_out(result), unread_words(sweep, "a difference")]
+    return [*words, *ran_out(result), unread_words(sweep, "a difference")]
 
 
 def _extreme(plan: Plan, extreme: Extreme, items: str) -> str:
@@ -399,20 +399,21 @@ def ran_out(result: SearchResult) -> list[str]:
     ]
 
 
-# What all have
+# In every sweep
 
 
 def paid(sweep: Sweep) -> list[str]:
-    said = []
+    """How many cells have no answer, and how many answers were asked or reused."""
+    words = []
     if sweep.missing:
-        count = "counts" if sweep.missing == 1 else "count"
-        said.append(f"{counted(sweep.missing, 'cell')} got no answer and {count} nowhere.")
+        are = "is" if sweep.missing == 1 else "are"
+        words.append(f"{counted(sweep.missing, 'cell')} got no answer and {are} not counted.")
     if sweep.reused or sweep.asked:
-        said.append(
+        words.append(
             f"Answers: {sweep.asked:,} asked of the model, {sweep.reused:,} reused from earlier "
             "commands."
         )
-    return said
+    return words
 
 
 def name_of(plan: Plan, row: int) -> str:
@@ -421,14 +422,14 @@ def name_of(plan: Plan, row: int) -> str:
 
 
 def ends(estimate: Estimate) -> str:
-    """The interval in brackets, after a space; empty where there is none."""
+    """The interval in brackets, after a space; empty if there is none."""
     if estimate.low is None or estimate.high is None:
         return ""
     return f" (between {number(estimate.low, 2)} and {number(estimate.high, 2)})"
 
 
-def unread_words(sweep: Sweep, what: str) -> str:
-    """How many answers could not be read, if any; part of ``what`` may be due to these."""
+def unread_words(sweep: Sweep, effect: str) -> str:
+    """How many answers could not be read, if any; part of ``effect`` may be due to these."""
     shares = [value for value in sweep.shares_read if value is not None]
     if not shares or min(shares) == 1:
         return ""
@@ -444,6 +445,6 @@ def unread_words(sweep: Sweep, what: str) -> str:
     name = name_of(sweep.plan, sweep.shares_read.index(min(shares)))
     return (
         f"Not read: under {name} {least} of the answers could be read (the most: "
-        f"{chance(max(shares))}). Unread answers count as not right, so part of {what} may come from "
+        f"{chance(max(shares))}). Unread answers count as not right, so part of {effect} may come from "
         "keeping to the format, not from knowing."
     )

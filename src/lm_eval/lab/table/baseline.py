@@ -23,7 +23,7 @@ _BASE, _OTHER = "baseline", "other"
 
 @dataclass(frozen=True)
 class BaselineTest:
-    """A score less that of the baseline, on the same items."""
+    """A score minus that of the baseline, on the same items."""
 
     difference: float
     low: float | None
@@ -32,7 +32,7 @@ class BaselineTest:
     p_adjusted: float
     """For all tests of the table, by Holm."""
     p_remaining: float
-    """That the difference is more than luck and unread answers, adjusted likewise."""
+    """The p-value that the difference is more than luck and unread answers, adjusted likewise."""
     test: str
 
     @property
@@ -55,7 +55,7 @@ class Baseline:
         }
 
     def counterpart(self, score: StoredScore) -> StoredScore | None:
-        """The baseline's score that differs in nothing else; None of the baseline itself."""
+        """The baseline's score that differs in nothing else; None for the baseline itself."""
         if value_in(score, self.dimension) == self.name:
             return None
         return self._by_key.get(self._key(score))
@@ -66,7 +66,7 @@ class Baseline:
 
 
 def _found(name: str, scores: Sequence[StoredScore]) -> tuple[str, str]:
-    """The dimension that has this value; ``format=mcqa`` says which, where several have it."""
+    """The dimension that has this value; ``format=mcqa`` says which, if several have it."""
     stated, is_stated, value = name.partition("=")
     if is_stated and stated in DIMENSIONS:
         known = {stated: _values(scores, stated)}
@@ -96,22 +96,24 @@ def _values(scores: Sequence[StoredScore], dimension: str) -> list[str]:
 def against_baseline(
     baseline: Baseline, scores: Sequence[StoredScore], source: ItemSource
 ) -> tuple[dict[int, BaselineTest], list[str]]:
-    """Place in ``scores`` → its test, and notes on what could not be compared."""
-    found: dict[int, Pair] = {}
+    """Index in ``scores`` → its test, and notes on what could not be compared."""
+    pairs: dict[int, Pair] = {}
     why_not: dict[str, list[str]] = {}
-    for place, score in enumerate(scores):
+    for index, score in enumerate(scores):
         base = baseline.counterpart(score)
         if base is None:
             continue
         try:
-            found[place] = _paired(source.measurement(base), source.measurement(score))
+            pairs[index] = _paired(source.measurement(base), source.measurement(score))
         except ComparisonError as error:
             why_not.setdefault(str(error), []).append(_title(score))
-    adjusted = holm([pair.p_adjusted for pair in found.values()])
-    remaining = holm([pair.p_remaining for pair in found.values()])
+    adjusted = holm([pair.p_adjusted for pair in pairs.values()])
+    remaining = holm([pair.p_remaining for pair in pairs.values()])
     tests = {
-        place: _test(pair, adjusted[at], remaining[at])
-        for at, (place, pair) in enumerate(found.items())
+        index: _test(pair, p_adjusted, p_remaining)
+        for (index, pair), p_adjusted, p_remaining in zip(
+            pairs.items(), adjusted, remaining, strict=True
+        )
     }
     notes = [
         f"{listing(titles, 5)} {'is' if len(titles) == 1 else 'are'} not compared with "
@@ -159,7 +161,7 @@ class ItemSource:
         self._parts: dict[tuple[str, str], Mapping[str, str]] = {}
 
     def measurement(self, score: StoredScore) -> Measurement:
-        """The items of a score; an error where the run does not have them."""
+        """The items of a score; an error if the run does not have them."""
         key = (score.run, score.name, score.metric)
         if key not in self._measured:
             self._measured[key] = self._group(score) if score.is_group else self._task(score)

@@ -36,7 +36,7 @@ _NAMED = 6
 
 @dataclass(frozen=True, kw_only=True)
 class TableRequest:
-    """What a table may be told."""
+    """Which scores a table shows, and how they are arranged."""
 
     rows: Sequence[str] = ()
     """Dimensions; empty: all in which the scores differ and that are not columns."""
@@ -48,7 +48,7 @@ class TableRequest:
 
 
 def make_table(runs: Sequence[StoredRun], request: TableRequest) -> tuple[ScoreTable, list[str]]:
-    """The table that is asked for, and notes on what is not in it or not compared."""
+    """The requested table, and notes on what is left out or not compared."""
     rows, columns = (_dimensions(names, request.by) for names in (request.rows, request.columns))
     both = [dimension for dimension in rows if dimension in columns]
     if both:
@@ -69,8 +69,8 @@ def make_table(runs: Sequence[StoredRun], request: TableRequest) -> tuple[ScoreT
         without += why_not
         baseline = known.name
     cells = {
-        (_key(score, rows), _key(score, columns)): ScoreCell(score, tests.get(place))
-        for place, score in enumerate(scores)
+        (_key(score, rows), _key(score, columns)): ScoreCell(score, tests.get(index))
+        for index, score in enumerate(scores)
     }
     table = ScoreTable(
         rows,
@@ -120,10 +120,10 @@ def _scores(
     for result in results:
         if named and not is_among(request.choice.tasks, result.task, result.name):
             continue  # a group that is named replaces its tasks
-        own = scores_of(result, result.model)
-        if not own:
+        of_result = scores_of(result, result.model)
+        if not of_result:
             notes.append(f"{result.name} ({result.model}) has no score and is left out.")
-        for score in _wanted(own, result, request.choice.metrics, shows_all=shows_all):
+        for score in _wanted(of_result, result, request.choice.metrics, shows_all=shows_all):
             scores += [score] if request.by is None else scores_by(result, score, request.by)
     if not scores:
         raise ComparisonError(
@@ -159,7 +159,7 @@ def _groups(
     *,
     shows_all: bool,
 ) -> list[StoredScore]:
-    """The scores of groups in the runs that the results come from; of equal ones the newest."""
+    """The scores of groups in the runs that the results come from; of several alike, the newest."""
     models = {str(result.run.path): result.model for result in results}
     times = {str(result.run.path): result.time for result in results}
     mains = {(str(r.run.path), r.name): scores_of(r, r.model)[:1] for r in results}
@@ -191,7 +191,7 @@ def _axes(
     columns: tuple[str, ...],
     by: str | None,
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The dimensions of rows and columns; an error where two scores would share a cell."""
+    """The dimensions of rows and columns; an error if two scores would share a cell."""
     varying = [d for d in DIMENSIONS if len({value_in(score, d) for score in scores}) > 1]
     if METRIC in varying and METRIC not in (*rows, *columns):
         varying.remove(METRIC)  # results show scores of different names: the caption says which
@@ -223,17 +223,17 @@ def _ordered(
     if SHOTS not in dimensions:
         return tuple(keys)
     at = list(dimensions).index(SHOTS)
-    first = {key[:at]: place for place, key in reversed(list(enumerate(keys)))}
+    first = {key[:at]: index for index, key in reversed(list(enumerate(keys)))}
 
-    def place(key: tuple[str, ...]) -> tuple[int, int]:
+    def position(key: tuple[str, ...]) -> tuple[int, int]:
         shots = key[at].partition("-")[0]
         return first[key[:at]], int(shots) if shots else -1
 
-    return tuple(sorted(keys, key=place))
+    return tuple(sorted(keys, key=position))
 
 
 def _sizes(table: ScoreTable) -> tuple[int, ...] | None:
-    """n of each row, where rows differ in it and all cells of a row have the same."""
+    """n of each row, if rows differ in it and all cells of a row have the same."""
     by_row: dict[tuple[str, ...], set[int]] = {}
     for (row, _), cell in table.cells.items():
         by_row.setdefault(row, set()).add(cell.score.estimate.n)
@@ -247,7 +247,7 @@ def _sizes(table: ScoreTable) -> tuple[int, ...] | None:
 
 
 def _caption(table: ScoreTable, tests: Sequence[BaselineTest]) -> str:
-    """What every reader has to know: metric, n, shots, model, format fingerprints, marks."""
+    """What every reader needs to know: metric, n, shots, model, format fingerprints, marks."""
     scores = [cell.score for cell in table.in_order()]
     parts = [_metrics(table, scores), _shared(table, scores), _formats(scores), _read(scores)]
     if table.baseline is not None:
@@ -318,7 +318,7 @@ def _formats(scores: Sequence[StoredScore]) -> str:
 
 
 def _read(scores: Sequence[StoredScore]) -> str:
-    """How many replies had an answer, where that was not nearly all of them."""
+    """How many replies had an answer, unless nearly all of them did."""
     low = [s for s in scores if s.share_read is not None and s.share_read < 0.95]
     if not low:
         return ""
@@ -338,11 +338,11 @@ def _marks(table: ScoreTable, tests: Sequence[BaselineTest]) -> str:
     count = f", Holm-adjusted for {len(tests)} comparisons" if len(tests) > 1 else ""
     verdicts = {test.verdict for test in tests}
     level = f"p < {ALPHA:.2f}".replace("0.", ".")
-    said = f"paired {names}{count}"
+    how = f"paired {names}{count}, {level}"
     if not verdicts & {REAL, CONFOUNDED}:
-        return f"No score differs from {base} ({said}, {level})."
-    texts = [f"{MARKS[REAL]} differs from {base} ({said}, {level})"] if REAL in verdicts else []
+        return f"No score differs from {base} ({how})."
+    texts = [f"{MARKS[REAL]} differs from {base} ({how})"] if REAL in verdicts else []
     if CONFOUNDED in verdicts:
-        more = "the same, but" if texts else f"differs from {base} ({said}, {level}), but"
+        more = "the same, but" if texts else f"differs from {base} ({how}), but"
         texts.append(f"{MARKS[CONFOUNDED]} {more} replies without an answer may explain it")
     return f"{'; '.join(texts)}."

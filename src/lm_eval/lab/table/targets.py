@@ -21,7 +21,7 @@ from lm_eval.text.numbers import NOTHING, count, interval, number
 from lm_eval.text.terminal import visible
 
 SUFFIXES = {".md": "md", ".tex": "latex", ".csv": "csv", ".html": "html", ".json": "json"}
-"""The end of a file's name → the target that it means."""
+"""The end of a file's name → its target."""
 
 
 def render(table: ScoreTable, target: str) -> str:
@@ -35,19 +35,19 @@ def _headings(table: ScoreTable) -> list[str]:
     return names if table.sizes is None else [*names, "n"]
 
 
-def _row_start(table: ScoreTable, place: int) -> list[str]:
-    cells = [value or NOTHING for value in table.rows[place]]
-    return cells if table.sizes is None else [*cells, count(table.sizes[place])]
+def _row_start(table: ScoreTable, index: int) -> list[str]:
+    cells = [value or NOTHING for value in table.rows[index]]
+    return cells if table.sizes is None else [*cells, count(table.sizes[index])]
 
 
-def _row_cells(table: ScoreTable, place: int) -> list[ScoreCell | None]:
-    row = table.rows[place]
+def _row_cells(table: ScoreTable, index: int) -> list[ScoreCell | None]:
+    row = table.rows[index]
     return [table.cells.get((row, column)) for column in table.columns]
 
 
 def _ends(cell: ScoreCell) -> str:
-    found = interval(cell.score.estimate)
-    return "" if found == NOTHING else found
+    ends = interval(cell.score.estimate)
+    return "" if ends == NOTHING else ends
 
 
 # Markdown
@@ -60,9 +60,9 @@ def _markdown(table: ScoreTable) -> str:
         _pipes(headings),
         f"|{'|'.join([' --- '] * (len(headings) - numbers) + [' ---: '] * numbers)}|",
     ]
-    for place in range(len(table.rows)):
-        cells = [_markdown_cell(cell) for cell in _row_cells(table, place)]
-        lines.append(_pipes([*_row_start(table, place), *cells]))
+    for index in range(len(table.rows)):
+        cells = [_markdown_cell(cell) for cell in _row_cells(table, index)]
+        lines.append(_pipes([*_row_start(table, index), *cells]))
     return "\n".join([*lines, "", markdown(visible(table.caption)), ""])
 
 
@@ -181,13 +181,13 @@ def _latex(table: ScoreTable) -> str:
 def _latex_rows(table: ScoreTable) -> Iterator[str]:
     """The rows; a value that is the same as above is not repeated, unless it is all there is."""
     above: Sequence[str] = ()
-    for place, row in enumerate(table.rows):
-        start = _row_start(table, place)
+    for index, row in enumerate(table.rows):
+        start = _row_start(table, index)
         for at in range(len(row) - 1):
             if tuple(above[: at + 1]) == row[: at + 1]:
                 start[at] = ""
         above = row
-        cells = [part for cell in _row_cells(table, place) for part in _latex_cell(cell)]
+        cells = [part for cell in _row_cells(table, index) for part in _latex_cell(cell)]
         yield rf"{' & '.join([*map(latex, start), *cells])} \\"
 
 
@@ -237,9 +237,9 @@ def _html(table: ScoreTable) -> str:
         for column in table.columns
     ]
     lines += ["    </tr>", "  </thead>", "  <tbody>"]
-    for place in range(len(table.rows)):
-        start = [f'<th scope="row">{_text(cell)}</th>' for cell in _row_start(table, place)]
-        cells = [f"<td>{_html_cell(cell)}</td>" for cell in _row_cells(table, place)]
+    for index in range(len(table.rows)):
+        start = [f'<th scope="row">{_text(cell)}</th>' for cell in _row_start(table, index)]
+        cells = [f"<td>{_html_cell(cell)}</td>" for cell in _row_cells(table, index)]
         lines.append(f"    <tr>{''.join([*start, *cells])}</tr>")
     return "\n".join([*lines, "  </tbody>", "</table>", ""])
 

@@ -1,6 +1,6 @@
-"""What a table is made of: scores in rows and columns, and notes about all of them.
+"""The values of a table: scores in rows and columns, and a caption about all of them.
 
-The dimensions in which the scores differ are the rows and columns.
+The dimensions in which the scores differ make the rows and columns.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MARKS: Mapping[str, str] = {REAL: "*", CONFOUNDED: "†"}
 
 @dataclass(frozen=True)
 class ScoreCell:
-    """One score, and how it compares with the baseline's; None where it was not compared."""
+    """One score, and how it compares with the baseline's; None if it was not compared."""
 
     score: StoredScore
     test: BaselineTest | None = None
@@ -57,7 +57,7 @@ class ScoreTable:
     part_name: str | None = None
     """The field of the docs behind the dimension ``part``."""
     sizes: tuple[int, ...] | None = None
-    """The number of items of each row, where rows differ in it; None: the caption says it."""
+    """The number of items of each row, if rows differ in it; None: the caption says it."""
     caption: str = ""
     baseline: str | None = None
 

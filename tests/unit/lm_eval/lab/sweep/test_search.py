@@ -87,7 +87,7 @@ def test_fresh_items_take_away_the_winners_luck() -> None:
 def test_items_that_run_out_are_named() -> None:
     bench = Bench(np.linspace(0.1, 0.9, 8), seed=3)
     found = halving(8, 10_000, bench, seed=3, num_items=60)
-    assert found.reason == "the items ran out in round 1, so that it asked less than its budget"
+    assert found.reason == "the items ran out in round 1, so it asked less than its budget"
     assert found.cells == 8 * 60
     less = halving(8, 700, Bench(np.linspace(0.1, 0.9, 8), seed=3), seed=3, num_items=150)
     assert "ran out in round 3" in less.reason
