@@ -81,7 +81,7 @@ def test_another_seed_of_the_model(place: Workplace) -> None:
     }
     assert found["counts"]["prompts"] == 0
     assert found["counts"]["answers"] > 0
-    assert "Behind the answers: model, arguments." in found["said"]
+    assert "Answers differ because of: model, arguments." in found["said"]
     first, second = stored_samples(place, "a"), stored_samples(place, "b")
     higher = [a["doc_id"] for a, b in zip(first, second, strict=True) if a["acc"] > b["acc"]]
     assert found["higher_in_a"] == higher
@@ -96,7 +96,7 @@ def test_few_shot_examples(place: Workplace) -> None:
     assert (found["counts"]["shots"], found["counts"]["prompts"]) == (20, 20)
     assert "20 of 20 differ" in done.out
     assert "doc 0, from character" in done.out
-    assert "Behind the prompts: few-shot examples, settings." in found["said"]
+    assert "Prompts differ because of: few-shot examples, settings." in found["said"]
 
 
 def test_items_that_one_run_lacks(place: Workplace) -> None:
@@ -107,7 +107,9 @@ def test_items_that_one_run_lacks(place: Workplace) -> None:
     assert [one["value"] for one in found["scores"]] == [0.25, pytest.approx(1 / 3)]
     assert found["parts"]["items"] == pytest.approx(0.25 - 1 / 3)
     assert sum(found["parts"].values()) == pytest.approx(found["difference"])
-    assert "−0.083 from items that only one run has. Behind the items: limit." in found["said"]
+    assert (
+        "−0.083 from items that only one run has. Items differ because of: limit." in found["said"]
+    )
 
 
 def test_parts_add_up_where_everything_differs(place: Workplace) -> None:
@@ -155,7 +157,7 @@ def test_the_same_answers_read_otherwise(place: Workplace) -> None:
     assert list(found["changes"]) == ["reader"]
     assert found["counts"]["readings"] == 20
     assert found["parts"]["readings"] == pytest.approx(-0.25)
-    assert "Behind the readings: the reader." in found["said"]
+    assert "Readings differ because of: the reader." in found["said"]
     assert "read as nothing (unreadable) → “y” by regex" in done.out
 
 
@@ -210,7 +212,7 @@ def test_scores_of_the_same_readings(place: Workplace) -> None:
     )
     _, found = diff(place)
     assert found["parts"]["scoring"] == pytest.approx(-0.75)
-    assert "Behind the scoring: the targets." in found["said"]
+    assert "Scoring differs because of: the targets." in found["said"]
 
 
 def test_one_item_is_counted_as_one_and_a_limit_shown_as_given(place: Workplace) -> None:

@@ -159,7 +159,7 @@ def test_a_file_that_holds_something_else_is_not_replaced(place: Workplace) -> N
     place.write("mine.json", '{"a": 1}')
     done = place.cli("run", "--model", "dummy", "--tasks", "t.yaml", "--output_path", "mine.json")
     assert done.code == 1
-    assert "'mine.json' is there and is not a results file, so it is not replaced." in done.err
+    assert "'mine.json' exists and is not a results file, so it is not replaced." in done.err
     assert (place.folder / "mine.json").read_text() == '{"a": 1}'
 
 

@@ -139,7 +139,7 @@ def test_diff_of_two_prompt_types(work: Workplace) -> None:
     assert result["paired"]["test"] == "exact sign flips"  # over two topics
     assert result["paired"]["p"] == 0.5
     assert "prompts      not stored" in done.out
-    assert "Behind the prompts: format." in " ".join(done.out.split())
+    assert "Prompts differ because of: format." in " ".join(done.out.split())
 
 
 def test_diff_of_two_folders(work: Workplace) -> None:

@@ -81,7 +81,7 @@ def test_other_levels_and_assumptions(work: Workplace) -> None:
 
 def test_few_items_are_called_rough_and_may_show_nothing(work: Workplace) -> None:
     done = work.cli("power", "--items", "3", "--discordant", "0.2")
-    assert "no difference that there can be" in done.out
+    assert "not even the largest possible difference" in done.out
     assert "Below 30 items" in done.out
 
 

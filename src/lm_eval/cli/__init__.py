@@ -61,13 +61,13 @@ LISTINGS = {
     "list_groups": "groups",
     "list_tags": "tags",
 }
-"""What ``run --tasks list`` and its like show, as in the harness → what ``ls`` calls it."""
+"""What ``run --tasks`` accepts in place of tasks, as in the harness → what ``ls`` calls it."""
 IN_THE_LAB = ("compare", "sweep")
 """Commands whose modules import numpy; the others can do some of their work without it."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``lm-eval``; the exit code. Every expected error is printed as one message, with code 1."""
+    """Run ``lm-eval`` and return its exit code; an expected error is one message, with code 1."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     return run_program(NAME, lambda: _run(arguments))
 
@@ -79,7 +79,7 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _as_listing(args: argparse.Namespace) -> argparse.Namespace:
-    """``run --tasks list`` as ``ls tasks``; any other command as it is."""
+    """``ls tasks`` for ``run --tasks list``; any other command as it is."""
     tasks: Sequence[str] = (args.tasks or ()) if args.command == "run" else ()
     if len(tasks) != 1 or tasks[0] not in LISTINGS:
         return args
@@ -160,7 +160,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 
 def _options_of(command: str) -> Callable[[Any], None]:
-    """What adds a command and its options; those of the lab are not imported for the others."""
+    """The function that adds a command and its options; those of the lab are imported when needed."""
     adders = {"run": _add_run, "ls": _add_ls, "validate": _add_validate, "preview": _add_preview}
     adders["fetch"] = _add_fetch
     if command in adders:

@@ -1,7 +1,7 @@
 """``--require``: what a run has to score, for builds that fail when it does not.
 
-In: conditions such as ``mmlu@mcqa:acc>=0.6``, and the results of a run. Out: a line for each of them, a
-JUnit file and a Markdown summary where they are asked for, and whether all hold. A condition about
+In: conditions such as ``mmlu@mcqa:acc>=0.6``, and the results of a run. Out: a line for each condition,
+a JUnit file and a Markdown summary if they are asked for, and whether all hold. A condition about
 something that the run does not measure is an error before the model is asked.
 """
 
@@ -24,6 +24,7 @@ from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
     from lm_eval.run.plan import Outcome, Prepared
+    from lm_eval.scoring.results import GroupResult, TaskResult
     from lm_eval.stats.estimates import Estimate
     from lm_eval.tasks.groups import Group
 
@@ -65,7 +66,7 @@ class Requirement:
 
 @dataclass(frozen=True)
 class CheckedRequirement:
-    """A condition and what the run gave; None where it has no such number."""
+    """A condition and the run's value; None if the run has no such number."""
 
     requirement: Requirement
     value: float | None
@@ -106,29 +107,29 @@ def check_known(
     wanted: Sequence[Requirement], prepared: Sequence[Prepared], groups: Sequence[Group]
 ) -> None:
     """Refuse a condition about a result or a metric that the run will not have."""
-    tasks = {one.task.name: one for one in prepared}
+    tasks = {each.task.name: each for each in prepared}
     by_name = {group.name: group for group in groups}
     names = [*tasks, *by_name]
-    for one in wanted:
-        if one.name not in names:
+    permutes = any(each.prompt.permute is not None for each in prepared)
+    for condition in wanted:
+        name, metric = condition.name, condition.metric
+        if name not in names:
             raise UsageError(
-                f"--require {one.text!r}: the run has no result {one.name!r}."
-                f"{did_you_mean(one.name, names)} Results: {listing(names, 5)}."
+                f"--require {condition.text!r}: the run has no result {name!r}."
+                f"{did_you_mean(name, names)} Results: {listing(names, 5)}."
             )
-        is_task = one.name in tasks
-        permutes = any(each.prompt.permute is not None for each in prepared)
         known = (
-            _task_metrics(tasks[one.name])
-            if is_task
-            else _group_metrics(by_name[one.name], permutes=permutes)
+            _task_metrics(tasks[name])
+            if name in tasks
+            else _group_metrics(by_name[name], permutes=permutes)
         )
-        if known is not None and one.metric not in known:
+        if known is not None and metric not in known:
             raise UsageError(
-                f"--require {one.text!r}: {one.name!r} has no metric {one.metric!r}."
-                f"{did_you_mean(one.metric, known)} Metrics: {listing(known) if known else 'none'}."
+                f"--require {condition.text!r}: {name!r} has no metric {metric!r}."
+                f"{did_you_mean(metric, known)} Metrics: {listing(known) if known else 'none'}."
             )
-        if is_task and tasks[one.name].task.format is not None:
-            _check_bound(one)
+        if name in tasks and tasks[name].task.format is not None:
+            _check_bound(condition)
 
 
 def _check_bound(requirement: Requirement) -> None:
@@ -143,7 +144,7 @@ def _check_bound(requirement: Requirement) -> None:
 
 
 def _task_metrics(prepared: Prepared) -> list[str] | None:
-    """What a task will be scored by; None where its own code says so only as it scores."""
+    """The metrics of a task; None if only its own code knows them, when it scores."""
     from lm_eval.run.prepare import metric_names
 
     known = metric_names(prepared.task)
@@ -156,7 +157,7 @@ def _task_metrics(prepared: Prepared) -> list[str] | None:
 
 
 def _group_metrics(group: Group, *, permutes: bool) -> list[str]:
-    """What a group will be scored by."""
+    """The metrics of a group."""
     from lm_eval.run.groups import ABOVE_CHANCE, COMPANIONS, MEAN
 
     named = [score.metric for score in group.config.aggregate_metric_list]
@@ -168,20 +169,19 @@ def _group_metrics(group: Group, *, permutes: bool) -> list[str]:
 
 
 def checked(wanted: Sequence[Requirement], outcome: Outcome) -> list[CheckedRequirement]:
-    """Each condition with what the run gave."""
-    return [CheckedRequirement(one, _value(one, outcome)) for one in wanted]
+    """Each condition with the run's value."""
+    return [CheckedRequirement(condition, _value(condition, outcome)) for condition in wanted]
 
 
-def _value(one: Requirement, outcome: Outcome) -> float | None:
+def _value(condition: Requirement, outcome: Outcome) -> float | None:
+    name, metric = condition.name, condition.metric
     for result in outcome.results:
-        if result.name == one.name:
-            if one.metric == READ and result.readings is not None:
-                return result.readings.share_read
-            if one.metric in result.metrics:
-                return one.value(result.metrics[one.metric])
-    for group in outcome.groups:
-        if group.name == one.name and one.metric in group.metrics:
-            return one.value(group.metrics[one.metric])
+        if result.name == name and metric == READ and result.readings is not None:
+            return result.readings.share_read
+    entries: list[TaskResult | GroupResult] = [*outcome.results, *outcome.groups]
+    for entry in entries:
+        if entry.name == name and metric in entry.metrics:
+            return condition.value(entry.metrics[metric])
     return None
 
 
@@ -192,17 +192,18 @@ class GateCase:
     suite: str
     name: str
     failure: str | None = None
-    """Why it failed; None where it did not."""
+    """Why it failed; None if it did not."""
 
 
-def case_of(one: CheckedRequirement) -> GateCase:
+def case_of(checked: CheckedRequirement) -> GateCase:
     """A condition as a test case."""
-    said = f"{one.requirement.metric} is {number(one.value)}"
-    return GateCase(one.requirement.name, one.requirement.text, None if one.holds else said)
+    condition = checked.requirement
+    failure = None if checked.holds else f"{condition.metric} is {number(checked.value)}"
+    return GateCase(condition.name, condition.text, failure)
 
 
 def write_junit(path: str, cases: Sequence[GateCase], *, seconds: float = 0.0) -> Path:
-    """The test cases as a JUnit file."""
+    """Write the test cases as a JUnit file, and return its path."""
     from xml.etree import ElementTree
 
     failures = sum(case.failure is not None for case in cases)
@@ -230,7 +231,7 @@ def write_junit(path: str, cases: Sequence[GateCase], *, seconds: float = 0.0) -
 def write_summary(
     path: str, outcome: Outcome, conditions: Sequence[CheckedRequirement] = ()
 ) -> Path:
-    """The scores of a run as Markdown, for the summary of a pull request; conditions come first."""
+    """Write the scores as Markdown, for the summary of a pull request; conditions come first."""
     from lm_eval.lab.stored.run import StoredRun
     from lm_eval.lab.table.layout import TableRequest, make_table
     from lm_eval.lab.table.targets import render

@@ -55,7 +55,7 @@ def preview(args: argparse.Namespace) -> int:
 
 @contextmanager
 def _tokenizing_model(args: argparse.Namespace) -> Iterator[LM | None]:
-    """The model whose tokens are shown, as far as that needs it; None where none is asked for."""
+    """The model whose tokens are shown, loaded as far as needed; None if none is asked for."""
     if args.model is None and args.model_args is None:
         yield None
         return
@@ -108,8 +108,8 @@ def _show(
 
 
 def _order(doc: DocRequests) -> str:
-    """The choices of the data in the order shown, numbered from 1."""
-    return f"choices in the order {' '.join(str(place + 1) for place in doc.order)}"
+    """The order in which the choices of the data are shown, numbered from 1."""
+    return f"choices in the order {' '.join(str(choice + 1) for choice in doc.order)}"
 
 
 def _facts(
@@ -165,7 +165,7 @@ def _held_to(grammar: Grammar) -> str:
 
 
 def _end(text: str) -> str:
-    """The last words of a text, in which it differs from others that begin alike."""
+    """The last words of a text, as texts that begin alike differ there."""
     words = text[-40:].split(" ")
     return text if len(text) <= _SHORT else f"…{' '.join(words[1:] or words)}"
 
@@ -174,15 +174,15 @@ _SHORT = 40
 
 
 def _shuffling(task: ConfigurableTask, item: Item) -> str:
-    """Where each choice shown is in the data, counted from 1."""
+    """The number in the data of each choice shown, counted from 1."""
     seed = task.config.shuffle_choices
     assert isinstance(task.prompts, FormatPrompts), "only formats shuffle"
-    places = " ".join(str(index + 1) for index in task.prompts.data_order(item))
-    return f"choices {places} of the data (shuffle_choices: {seed})"
+    numbers = " ".join(str(index + 1) for index in task.prompts.data_order(item))
+    return f"choices {numbers} of the data (shuffle_choices: {seed})"
 
 
 def _prior(request: Request) -> str:
-    """Where choices are scored once more without the question, for mutual information."""
+    """The context in which choices are scored again without the question, for mutual information."""
     context = getattr(request, "context", None)
     shown = visible(repr(str(context))) if isinstance(context, Prompt) else "the chat alone"
     return f"each again after {shown}, for acc_mutual_info"

@@ -21,13 +21,13 @@ from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, did_you_mean,
 from lm_eval.text.terminal import LOG_LEVELS, bystander_note, never_fail_on_encoding, visible
 
 _SHORTEST_CUT = len("--task")
-"""An option may be cut short down to this length."""
+"""An option may be abbreviated to this length."""
 GARBAGE_AFTER = 5_000
-"""How many more objects are made than freed before garbage in cycles is looked for; Python says 700."""
+"""How many more objects are made than freed before cycles are collected; Python's default is 700."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are messages like all others, without a screen of usage."""
+    """A parser whose errors are short messages, without a screen of usage."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(allow_abbrev=False, formatter_class=_Help, **settings)
@@ -41,7 +41,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Help(argparse.HelpFormatter):
-    """Wraps descriptions as usual and leaves examples, which have their own line breaks, alone."""
+    """Wraps descriptions, but not examples, which have their own line breaks."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         return text if "\n" in text else super()._fill_text(text, width, indent)
@@ -54,7 +54,7 @@ class _Help(argparse.HelpFormatter):
 
 
 def examples(*lines: tuple[str, str]) -> str:
-    """The end of a command's help: commands to try, and what each of them shows."""
+    """The last part of a command's help: commands to try, and what each of them shows."""
     width = max(len(command) for command, _ in lines)
     shown = [f"{command:{width}}   {about}" for command, about in lines]
     return "Try:  " + "\n      ".join(shown)
@@ -78,7 +78,7 @@ def add_options(
 
 
 def _value_settings(words: Sequence[str]) -> dict[str, Any]:
-    """What argparse is to know of a flag with the value ``words``, such as ``TASK …``."""
+    """The settings for argparse of a flag with the value ``words``, such as ``TASK …``."""
     if not words:
         return {"action": "store_true"}
     is_optional = words[0].startswith("[")
@@ -102,7 +102,7 @@ def real(**settings: Any) -> dict[str, Any]:
 
 
 def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
-    """The arguments of a command; what it does not know is an error with the nearest option."""
+    """The arguments of a command; an unknown one is an error that names the nearest option."""
     args, unknown = parser.parse_known_args(arguments)
     if unknown:
         command = f"`{parser.prog} {args.command}`"
@@ -118,9 +118,9 @@ def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Na
 
 
 def whole_names(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
-    """The words of a command; an option that is cut short is written out where only one begins so.
+    """The words of a command, with abbreviated options written out if only one option fits.
 
-    EleutherAI's command takes ``--output`` for ``--output_path``, and scripts rely on it.
+    EleutherAI's command accepts ``--output`` for ``--output_path``, and scripts rely on it.
     """
     options = [
         name
@@ -128,18 +128,18 @@ def whole_names(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[s
         for name in action.option_strings
         if name.startswith("--")
     ]
-    whole = list(words)
-    for place, word in enumerate(words):
-        name, mark, value = word.partition("=")
+    written_out = list(words)
+    for index, word in enumerate(words):
+        name, equals, value = word.partition("=")
         if len(name) >= _SHORTEST_CUT and name.startswith("--") and name not in options:
-            meant = [option for option in options if option.startswith(name)]
-            if len(meant) == 1:
-                whole[place] = f"{meant[0]}{mark}{value}"
-    return whole
+            matches = [option for option in options if option.startswith(name)]
+            if len(matches) == 1:
+                written_out[index] = f"{matches[0]}{equals}{value}"
+    return written_out
 
 
 def check_repeated(parser: argparse.ArgumentParser, command: str, words: Sequence[str]) -> None:
-    """Refuse an option with several values that is given twice: the first ones would be dropped."""
+    """Refuse an option with several values that is given twice: the first values would be dropped."""
     names = [word.partition("=")[0] for word in words]
     for action in _actions(parser, command):
         has_list = isinstance(action, argparse._StoreAction) and action.nargs == "+"
@@ -159,7 +159,7 @@ def _options(parser: argparse.ArgumentParser, command: str) -> list[str]:
 
 
 def _actions(parser: argparse.ArgumentParser, command: str) -> list[argparse.Action]:
-    """What a command takes."""
+    """The options and arguments of a command."""
     subparsers = [a for a in parser._actions if isinstance(a, argparse._SubParsersAction)]
     chosen = [action.choices[command] for action in subparsers if command in action.choices]
     return [action for each in chosen or [parser] for action in each._actions]
@@ -168,8 +168,8 @@ def _actions(parser: argparse.ArgumentParser, command: str) -> list[argparse.Act
 def run_program(name: str, call: Callable[[], int]) -> int:
     """The exit code of ``call``; every expected error is printed as one message, with code 1.
 
-    Warnings are printed as they come, each text once. Of several processes that a launcher started, the
-    first does everything; the others say so.
+    Warnings are printed as they come, each text once. If a launcher started several processes, the first
+    does everything; the others say so.
     """
     for stream in (sys.stdout, sys.stderr):
         never_fail_on_encoding(stream)
@@ -185,9 +185,9 @@ def run_program(name: str, call: Callable[[], int]) -> int:
 
 @contextmanager
 def _collecting_rarely() -> Iterator[None]:
-    """Look for garbage in cycles less often: a run makes many objects, and few of them in cycles."""
+    """Collect cycles less often: a run makes many objects, and few of them in cycles."""
     before = gc.get_threshold()
-    if before[0]:  # 0: somebody switched it off
+    if before[0]:  # 0: collection is switched off
         gc.set_threshold(max(before[0], GARBAGE_AFTER), *before[1:])
     try:
         yield
@@ -221,7 +221,7 @@ def _drop_output() -> None:
 
 @contextmanager
 def logging_from(level: str | None, name: str, package: str) -> Iterator[None]:
-    """Log what ``package`` says from ``level`` up, for as long as a command runs."""
+    """Log the messages of ``package`` from ``level`` up, while a command runs."""
     if level is None:
         yield
         return
@@ -292,7 +292,7 @@ def _fail(name: str, message: str, *, code: int = 1) -> int:
 
 
 def _warning_printer(name: str) -> Any:
-    """What prints warnings of one run: each text once."""
+    """A function that prints the warnings of one run, each text once."""
     seen: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -1,4 +1,4 @@
-"""``lm-eval run``: arguments → a run → the table, and where its files are."""
+"""``lm-eval run``: arguments → a run → its scores on the screen, and where its files are."""
 
 from __future__ import annotations
 
@@ -99,22 +99,21 @@ def _gate(outcome: Outcome, wanted: Sequence[Requirement], args: argparse.Namesp
     results = checked(wanted, outcome)
     if results:
         print_line("")
-    for one in results:
-        print_line(one.line())
+    for result in results:
+        print_line(result.line())
     if args.junit:
         seconds = outcome.info.end_time - outcome.info.start_time
-        print_written(
-            write_junit(args.junit, [case_of(result) for result in results], seconds=seconds)
-        )
+        cases = [case_of(result) for result in results]
+        print_written(write_junit(args.junit, cases, seconds=seconds))
     if args.summary:
         print_written(write_summary(args.summary, outcome, results))
     return 0 if all(result.holds for result in results) else FAILED
 
 
 def task_manager(args: argparse.Namespace, run: Run) -> TaskManager:
-    """What loads the tasks of ``run`` and ``sweep``; formats of ``--format_path`` are added first.
+    """Loads the tasks of ``run`` and ``sweep``; formats of ``--format_path`` are added first.
 
-    Tasks learn the model's arguments, without secrets, and ``--metadata``.
+    Tasks get the model's arguments, without secrets, and ``--metadata``.
     """
     if args.format_path:
         from lm_eval.formats.list_file import add_formats
@@ -143,7 +142,7 @@ def _print_forecasts(
 
 
 def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> None:
-    """The scores, what the run says beyond them, and where its files are."""
+    """Print the scores, what else the run found, and where its files are."""
     if args.predict_only:
         from lm_eval.reports.costs import print_costs
 
@@ -168,7 +167,7 @@ def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> No
 
 
 def _print_files(outcome: Outcome) -> None:
-    """How many answers were there already, and where the files are."""
+    """Print how many answers were reused, and where the files are."""
     if outcome.info.answers:
         from lm_eval.screen.page import reuse_words
 
@@ -178,7 +177,7 @@ def _print_files(outcome: Outcome) -> None:
 
 
 def _print_markdown(outcome: Outcome) -> None:
-    """The scores as the harness prints them, for scripts that read its table."""
+    """Print the scores as the harness does, for scripts that read its table."""
     from lm_eval.text.markdown import make_table
 
     results = outcome.as_dict()
@@ -188,7 +187,7 @@ def _print_markdown(outcome: Outcome) -> None:
 
 
 def warn_about_prices(outcome: Outcome) -> None:
-    """Say so where prices were given and nothing was counted that they could apply to."""
+    """Warn if prices were given but the model counted no tokens."""
     if outcome.info.prices is None:
         return
     from lm_eval.reports.costs import cost_table
@@ -202,7 +201,7 @@ def warn_about_prices(outcome: Outcome) -> None:
 
 
 def check_output(args: argparse.Namespace) -> None:
-    """Refuse flags that are about files where no files are written, and a model that is unknown."""
+    """Refuse flags about files if no files are written, and an unknown model."""
     if args.output_path is not None and not args.output_path.strip():
         raise UsageError("--output_path is empty. Name a folder.")
     if args.predict_only and not args.output_path:
@@ -237,7 +236,7 @@ def run_of(args: argparse.Namespace) -> Run:
 
 
 def _batch_seconds(value: str | float | None) -> float | None:
-    """How often batches are looked at; None: requests are sent one by one."""
+    """The seconds between two looks at batches; None: requests are sent one by one."""
     if value in (None, "false", False):
         return None
     try:
@@ -273,7 +272,7 @@ def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> Ru
 
 
 def prompt_options(args: argparse.Namespace, *, as_chat: bool | None) -> PromptOptions:
-    """How questions are put, from the flags that ``run`` and ``preview`` share."""
+    """How questions are asked, from the flags that ``run`` and ``preview`` share."""
     check_num_fewshot(args.num_fewshot)
     multiturn = args.fewshot_as_multiturn
     wants_multiturn = multiturn == "true"

@@ -30,9 +30,9 @@ from lm_eval.stats.power import (
 )
 
 DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.1)
-"""What is looked for where no difference is given."""
+"""The differences to look for if none is given."""
 REPEATS = (1, 2, 5, 10)
-"""Replies per item that are shown where replies vary and no number is given."""
+"""The numbers of replies per item to show if replies vary and no number is given."""
 
 
 @dataclass(frozen=True)
@@ -40,28 +40,29 @@ class Assumptions:
     """How much the difference of two scores varies."""
 
     label: str
-    """Where this is from, such as ``t@mcqa − t@cloze``."""
+    """Where this comes from, such as ``t@mcqa − t@cloze``."""
     variance: float
-    """Of the difference of an item's two scores."""
+    """The variance of the difference between an item's two scores."""
     within: float = 0.0
-    """Of the score of one reply around its item's mean, the same for both."""
+    """The variance of single replies around the mean of their item, the same for both."""
     num_items: int | None = None
-    """What the stored run has."""
+    """Items of the stored run."""
     num_clusters: int | None = None
-    """What its items come in."""
+    """Clusters of its items; None if there are none."""
     repeats: int = 1
-    """How many replies to each item it has."""
+    """Replies to each item in the stored run."""
     seen: float | None = None
     """The difference in the stored run."""
     limit: float = math.inf
-    """The largest difference that there can be."""
+    """The largest possible difference."""
     discordant: float | None = None
-    """The share of items right under one alone, where McNemar's exact test will compare; else None."""
+    """The share of items that are right under one of the two only, if McNemar's exact test will be used;
+    otherwise None."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked; None is looked for."""
+    """What is asked; the fields that are None are looked for."""
 
     difference: float | None = None
     items: int | None = None
@@ -69,7 +70,7 @@ class Question:
     alpha: float = ALPHA
     power: float = POWER
     comparisons: int = 1
-    """How many are tested together, with p-values adjusted by Holm."""
+    """How many comparisons are tested together, with p-values adjusted by Holm."""
 
     @property
     def level(self) -> float:
@@ -84,14 +85,14 @@ class Question:
 
 @dataclass(frozen=True)
 class Exact:
-    """The same row by McNemar's exact test; the row's own numbers come from the usual formula."""
+    """A row by McNemar's exact test; the numbers of the row itself come from the usual formula."""
 
     power: float
-    """The chance that it finds the row's difference with the row's items."""
+    """The chance that the test finds the row's difference with the row's items."""
     items: int | None = None
-    """How many items it takes, where that was asked."""
+    """How many items the test needs, if that was asked."""
     difference: float | None = None
-    """The smallest difference that it finds as often as asked, where that was asked."""
+    """The smallest difference that the test finds as often as asked, if that was asked."""
 
 
 @dataclass(frozen=True)
@@ -100,17 +101,17 @@ class PowerRow:
 
     label: str
     difference: float | None
-    """None: no difference that there can be."""
+    """None: no possible difference."""
     items: int
     repeats: int | None
-    """None: no number of repeats would do."""
+    """None: no number of repeats is enough."""
     power: float
     exact: Exact | None = None
-    """None where scores are not right or wrong, or come in clusters or several replies."""
+    """None if scores are not right or wrong, or come in clusters or several replies."""
 
 
 def power_rows(assumed: Assumptions, question: Question) -> Iterator[PowerRow]:
-    """The answers for one of the assumptions; ValueError for what cannot be asked."""
+    """The answers for one of the assumptions; ValueError for an impossible question."""
     items = question.items
     if items is None and question.difference is None:
         items = assumed.num_items
@@ -132,7 +133,7 @@ def power_rows(assumed: Assumptions, question: Question) -> Iterator[PowerRow]:
 def items_row(
     assumed: Assumptions, question: Question, difference: float, repeats: int
 ) -> PowerRow:
-    """How many items a difference takes."""
+    """How many items a difference needs."""
     by_formula = items_needed(difference, variance=_total(assumed, repeats), **question.aims)
     items = max(1, math.ceil(by_formula))
     exact = _exact(assumed, difference, items, question)
@@ -168,7 +169,7 @@ def _exact(assumed: Assumptions, difference: float, items: int, question: Questi
 
 
 def _discordant(assumed: Assumptions, difference: float) -> float:
-    """The share of discordant items: as assumed, and at least what the difference is made of."""
+    """The share of discordant items: as assumed, but at least as large as the difference."""
     assert assumed.discordant is not None
     return min(1.0, max(assumed.discordant, abs(difference)))
 
@@ -215,9 +216,9 @@ def pairs_in_runs(
 ) -> tuple[list[Assumptions], list[str]]:
     """Every two formats of one model, every two models under one format, and notes on the choice.
 
-    Results are chosen as for a comparison. Other items are an error, unless ``intersect`` asks for those
-    that both of a pair have. Of more than ten pairs, those with the smallest, the middle and the largest
-    variance.
+    Results are chosen as for a comparison. Different items are an error, unless ``intersect`` asks for
+    those that both of a pair have. Of more than ten pairs, only those with the smallest, the median and
+    the largest variance.
     """
     runs = open_runs(paths)
     measurements, notes = chosen(runs, choice)
@@ -271,7 +272,7 @@ class _ReplyVariance:
 
     @classmethod
     def of(cls, run: StoredRun, measured: Measurement) -> _ReplyVariance:
-        """From the samples, where the task was asked several times and its score is the share right."""
+        """From the samples, if the task was asked several times and its score is the share right."""
         asked = run.results["configs"].get(measured.name, {}).get("repeats") or 1
         if asked < 2 or measured.metric != "acc":
             return cls()
@@ -289,7 +290,7 @@ class _ReplyVariance:
 
 
 def _label(a: Measurement, b: Measurement, *, has_models: bool) -> str:
-    """``t@mcqa − t@cloze``, with the models where there are several: each label names one pair."""
+    """``t@mcqa − t@cloze``, with the models if there are several: each label names one pair."""
     if a.model != b.model:
         return f"{a.name} ({a.model}) − {b.name} ({b.model})"
     return f"{a.name} − {b.name}{f' ({a.model})' if has_models else ''}"
@@ -299,13 +300,13 @@ def _assumptions(aligned: Aligned, replies: Sequence[_ReplyVariance], label: str
     test = paired(*aligned.scores, clusters=aligned.clusters)
     is_mcnemar = test.test == MCNEMAR
     discordant = (test.wins + test.losses) / test.n
-    # Of an item's difference, if there is none on average; with clusters, what n items amount to.
+    # The variance of an item's difference if the mean is 0; with clusters, n times that of the mean.
     total = discordant if is_mcnemar else test.n * (test.difference.stderr or 0.0) ** 2
     within = fmean(reply.variance for reply in replies)
     of_replies = sum(reply.variance / reply.count for reply in replies)
     return Assumptions(
         label,
-        # The variance that replies add is kept apart, so that other numbers of them can be planned with.
+        # The variance that replies add is kept apart, so that other numbers of replies can be planned.
         max(0.0, total - of_replies),
         within=within,
         num_items=test.n,

@@ -1,7 +1,7 @@
 """The orders in which a doc's choices are shown, and the item under each.
 
 In: how many choices there are and a ``Permutation``, the value of ``--permute``. Out: orders, and items
-with choices and gold moved. An order holds, for each position in the prompt, the place in the data of
+with choices and gold moved. An order holds, for each position in the prompt, the index in the data of
 the choice shown there; the first of several is the order of the data. Choices that name other choices
 (``None of the above``, ``Both A and C``) are recognised here, because they cannot move.
 """
@@ -24,7 +24,7 @@ Mode = Literal["cyclic", "full", "pride"]
 
 MODES = ("none", "cyclic", "full", "pride")
 MOST_ORDERS = 24
-"""The most orders of one doc: four choices have this many."""
+"""The most orders of one doc, as many as four choices have."""
 SHARE = 0.05
 """The share of docs from which ``pride`` learns how labels are preferred."""
 
@@ -79,7 +79,7 @@ def orders(count: int, mode: Mode) -> list[Order]:
     Every choice is shown at every position equally often.
     """
     if mode != "full":
-        return [tuple((place + shift) % count for place in range(count)) for shift in range(count)]
+        return [tuple((index + shift) % count for index in range(count)) for shift in range(count)]
     if math.factorial(count) > MOST_ORDERS:
         raise FormatError(
             f"{count} choices have {math.factorial(count):,} orders, more than the {MOST_ORDERS} that "
@@ -130,12 +130,12 @@ _ELSEWHERE = (
     r"(?:上記|以上)の(?:すべて|全て|いずれでもない|どれでもない)",
 )
 LONGEST = 120
-"""Characters of the longest text that is looked at: what speaks of other choices is short."""
+"""Longer texts are not looked at: a choice that speaks of others is short."""
 _EDGES = " \t\n.!;:,\"'“”‘’()[]。，"
 
 
 def names_others(choices: Sequence[str]) -> bool:
-    """Whether any of the choices speaks of the others, by place, by label or by their texts."""
+    """Whether any of the choices speaks of the others, by position, by label or by their texts."""
     texts = [_plain(choice) for choice in choices if len(choice) <= LONGEST]
     pattern = _pattern(len(choices))
     known = set(texts)
@@ -154,8 +154,8 @@ def _joins(text: str, known: set[str]) -> bool:
 
 @lru_cache(maxsize=64)
 def _pattern(count: int) -> re.Pattern[str]:
-    """What speaks of others among ``count`` choices, whose letters it knows."""
-    letters = "|".join(letter(place).casefold() for place in range(count))
+    """The pattern of a text that speaks of others among ``count`` choices, also by letter."""
+    letters = "|".join(letter(index).casefold() for index in range(count))
     label = rf"(?:(?:the )?(?:{_CHOICES}|letters?) )?[(\[]?(?:{letters})[)\].]?"
     number = r"[(#]?\d\d?\)?"
     labels = rf"{label}(?:(?:{_AND}| ){label})*{_AND}{label}(?:,? but not {label})?"

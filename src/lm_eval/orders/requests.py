@@ -1,7 +1,7 @@
 """A doc's requests in several orders of its choices: what ``--permute`` adds to them.
 
 In: docs with their requests, in the order of the data. Out: the same docs, each with the requests of
-its other orders behind its own. Few-shot examples are the same in every order.
+its other orders appended. Few-shot examples are the same in every order.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def build_ordered(
 
 
 class _Reordering:
-    """How the docs of one task get their other orders."""
+    """Adds the other orders to the docs of one task."""
 
     def __init__(
         self, task: ConfigurableTask, options: PromptOptions, permutation: Permutation
@@ -70,15 +70,15 @@ class _Reordering:
         return item.choices[: len(self._prompts.format.labels(item)) or None]
 
     def _chosen(self, doc_ids: Sequence[int], share: float) -> set[int]:
-        """The docs that ``pride`` asks in all orders: of each number of choices the share, or a few.
+        """The docs that ``pride`` asks in all orders: a share of those with each number of choices.
 
-        The same for all formats of a task, as they do not depend on what it says.
+        They are the same for all formats of a task, as they do not depend on the prompt.
         """
         by_count: defaultdict[int, list[int]] = defaultdict(list)
         for doc_id in doc_ids:
             try:
                 item = self._task.ask(doc_id).item
-            except LmEvalError:  # told or skipped where its requests are built
+            except LmEvalError:  # reported or skipped when its requests are built
                 continue
             shown = () if item is None else self._shown(item)
             if not names_others(shown):
@@ -102,7 +102,7 @@ class _Reordering:
         return replace(doc, requests=tuple(requests), reordered=tuple(others))
 
     def _shows_order(self, doc: DocRequests, item: Item) -> bool:
-        """Whether the prompt is another one where the choices change places."""
+        """Whether the prompt changes when the choices change places."""
         first = orders(len(self._shown(item)), "cyclic")[1:2]
         turns = [self._prompts.ask_item(reordered(item, order)).turn for order in first]
         return doc.asked.turn not in turns
@@ -123,7 +123,9 @@ class _Reordering:
         requests: tuple[Request, ...] = ask_in(
             contexts, task, ref, asked, self._gen_kwargs, options
         )
-        requests = requests[: len(asked.continuations) or None]  # what is asked alone was asked
+        requests = requests[
+            : len(asked.continuations) or None
+        ]  # without those that have no question
         if task.has_media:
             requests = showing(requests, task.media(doc.doc_id))
         numbered = tuple(
@@ -136,7 +138,7 @@ class _Reordering:
 
 
 def permutable(task: ConfigurableTask, permutation: Permutation) -> FormatPrompts:
-    """The task's prompts; an error where its choices have no order that could be changed."""
+    """The task's prompts; an error if its choices have no order that can be changed."""
     prompts, where = task.prompts, f"Task {task.name!r}"
     if not isinstance(prompts, FormatPrompts):
         raise UsageError(
@@ -153,8 +155,8 @@ def permutable(task: ConfigurableTask, permutation: Permutation) -> FormatPrompt
         )
     if task.overrides("fewshot_context") or task.overrides("construct_requests"):
         raise UsageError(
-            f"{where} makes its prompts in Python of its own, so --permute cannot reorder its choices. "
-            "Leave the task out."
+            f"{where} makes its prompts in its own Python code, so --permute cannot reorder its "
+            "choices. Leave the task out."
         )
     if permutation.mode == "pride" and not _scores_labels(fmt):
         problem = "generates its answers" if fmt.reads_text else "scores the choices' own texts"
@@ -167,5 +169,5 @@ def permutable(task: ConfigurableTask, permutation: Permutation) -> FormatPrompt
 
 
 def _scores_labels(fmt: PromptFormat) -> bool:
-    """Whether labels are scored that stay where they are when choices move."""
+    """Whether labels are scored, and stay in their positions when choices move."""
     return fmt.scores_labels and fmt.shows_labels and fmt.choice_labels != "choices"

@@ -1,4 +1,4 @@
-"""What the order of choices does to a task's answers: the numbers, and a report of them for people.
+"""The effect of the order of choices on a task's answers: the numbers, and a report for people.
 
 ``ChoiceOrder`` holds the numbers; ``print_orders`` prints a table of positions and sentences under it.
 """
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 ACC_DEBIASED, ACC_OVER_ORDERS = "acc_debiased", "acc_over_orders"
-"""The metrics that are made from the answers in several orders."""
+"""The metrics that are computed from the answers in several orders."""
 Shares = tuple[float | None, ...]
-"""One for each position; None where no choice is shown or right."""
+"""One for each position; None if no choice is shown there, or none is right there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class ChoiceOrder:
     """Position bias of one task under one format. Positions are those of the prompt, from the first."""
 
     mode: str
-    """As ``--permute`` says it."""
+    """The value of ``--permute``."""
     permuted: int
     """Docs that were asked in several orders."""
     asked_once: int
@@ -38,13 +38,13 @@ class ChoiceOrder:
     left_in_place: Mapping[str, int]
     """Why docs stay in the order of the data → how many do."""
     asked: int
-    """Orders of all docs together: what was asked instead of one for each doc."""
+    """The number of orders asked, over all docs; without ``--permute``, one for each doc."""
     is_vote: bool
-    """Whether a doc's debiased answer is what most orders say (generated answers), not the mean."""
+    """Whether a doc's debiased answer is the vote of its orders (generated answers), not the mean."""
     labels: tuple[str, ...]
-    """What the positions are called."""
+    """The labels of the positions."""
     recall: Shares
-    """Right ÷ docs whose gold is there, in the order of the data."""
+    """Right ÷ docs whose gold is at the position, in the order of the data."""
     recall_debiased: Shares
     picked: Shares
     """Picked ÷ docs that have the position and an answer, in the order of the data."""
@@ -55,11 +55,12 @@ class ChoiceOrder:
     changed: Estimate | None
     """The share of permuted docs whose answer is not the same choice in every order."""
     priors: Mapping[int, tuple[float, ...]]
-    """Number of choices → how likely each position is, whatever choice is there."""
+    """Number of choices → how likely each position is, whichever choice is there."""
     ties: int
-    """Debiased answers that are several choices at once: each of them is right in part."""
+    """Debiased answers that are several choices at once, which count as right in part."""
     unanswered: int
-    """Docs without a debiased answer: no order was read (not right), or no prior is known (left out)."""
+    """Docs without a debiased answer: nothing was read in any order (not right), or no prior is known
+    (left out)."""
 
     @property
     def rstd(self) -> float | None:
@@ -72,12 +73,12 @@ class ChoiceOrder:
 
     @property
     def prior(self) -> Shares:
-        """The prior of docs that have every position; empty where there is none."""
+        """The prior of docs that have every position; empty if there is none."""
         return self.priors.get(len(self.labels), ())
 
     @property
     def cost(self) -> float:
-        """How often a doc was asked, in the mean."""
+        """How often a doc was asked, on average."""
         return self.asked / max(self.num_docs, 1)
 
     @property
@@ -138,7 +139,7 @@ _MOVABLE = ("recall_debiased", "recall", "picked")
 
 
 def print_orders(results: Sequence[TaskResult], console: Console) -> None:
-    """Print what the order of choices does, for each result that was asked in several orders."""
+    """Print the effect of the order of choices, for each result that was asked in several orders."""
     ordered = [
         (visible(result.name), result, result.choice_order)
         for result in results
@@ -158,21 +159,21 @@ def _rows(name: str, order: ChoiceOrder) -> list[Cells]:
     return [
         Cells(
             name=f"{name} at {visible(label)}",
-            task="" if place else name,
+            task="" if position else name,
             position=visible(label),
-            prior=_share(order.prior, place),
-            picked=_share(order.picked_over_orders, place),
-            recall=_share(order.recall, place),
-            recall_debiased=_share(order.recall_debiased, place),
-            moved=with_interval(order.moved[place]) if order.moved else "",
+            prior=_share(order.prior, position),
+            picked=_share(order.picked_over_orders, position),
+            recall=_share(order.recall, position),
+            recall_debiased=_share(order.recall_debiased, position),
+            moved=with_interval(order.moved[position]) if order.moved else "",
         )
-        for place, label in enumerate(order.labels)
+        for position, label in enumerate(order.labels)
     ]
 
 
-def _share(shares: Shares, place: int) -> str:
-    """A share as ``0.25``; empty where the result has none, so that its column can go."""
-    return number(shares[place]) if shares else ""
+def _share(shares: Shares, position: int) -> str:
+    """A share as ``0.25``; empty if the result has none, so that its column can be left out."""
+    return number(shares[position]) if shares else ""
 
 
 def _sentences(result: TaskResult, order: ChoiceOrder) -> str:
@@ -182,55 +183,55 @@ def _sentences(result: TaskResult, order: ChoiceOrder) -> str:
 
 
 def _scores(result: TaskResult) -> list[str]:
-    """The score of the order given and those beside it."""
+    """The score in the order of the data, and those over several orders."""
     metrics = result.metrics
-    said = []
+    parts = []
     if "acc" in metrics:
-        said.append(f"acc {number(metrics['acc'].value)} in the order of the data")
-    for name, words in (("acc_debiased", "debiased"), ("acc_over_orders", "in the mean of orders")):
+        parts.append(f"acc {number(metrics['acc'].value)} in the order of the data")
+    for name, words in ((ACC_DEBIASED, "debiased"), (ACC_OVER_ORDERS, "in the mean of orders")):
         if name in metrics:
-            said.append(f"{with_interval(metrics[name])} {words}")
-    return [f"{', '.join(said)}."] if said else []
+            parts.append(f"{with_interval(metrics[name])} {words}")
+    return [f"{', '.join(parts)}."] if parts else []
 
 
 def _bias(order: ChoiceOrder) -> list[str]:
-    said = []
+    sentences = []
     if order.changed is not None:
         changed = order.changed
-        said.append(
+        sentences.append(
             f"The answer changes with the order in {round(changed.value * changed.n)} of {changed.n} "
             f"docs ({with_interval(changed)})."
         )
     if order.rstd is not None and order.rstd_debiased is not None:
-        said.append(
+        sentences.append(
             f"Recall differs by position with a standard deviation (RStd) of "
             f"{order.rstd:.1f} points, debiased {order.rstd_debiased:.1f}."
         )
-    return said
+    return sentences
 
 
 def _exceptions(order: ChoiceOrder) -> list[str]:
-    """What a reader of these numbers should know about docs that are unlike the others."""
-    said = []
+    """What a reader of these numbers should know about exceptional docs."""
+    sentences = []
     if len(order.priors) > 1:
         *fewer, highest = sorted(order.priors)
         counts = f"{', '.join(map(str, fewer))} or {highest}"
         most = f"that of docs with {len(order.labels)}" if order.prior else "in the results file"
-        said.append(
+        sentences.append(
             f"Docs have {counts} choices: Prior is {most}, and what is picked does not add up to 1."
         )
     if order.ties:
         kind = "votes" if order.is_vote else "choices"
-        said.append(
+        sentences.append(
             f"In {counted(order.ties, 'doc')} {kind} tie without the positions: they count as right in "
             "part."
         )
     if order.unanswered and order.is_vote:
-        said.append(
+        sentences.append(
             f"In {counted(order.unanswered, 'doc')} no order gave an answer that could be read."
         )
     elif order.unanswered:
-        said.append(
+        sentences.append(
             f"For {counted(order.unanswered, 'doc')} no prior is known: not in acc_debiased."
         )
-    return said
+    return sentences

@@ -1,8 +1,8 @@
 """Answers to a doc in several orders of its choices → its debiased answer, and the bias of positions.
 
-In: docs with their requests and answers in every order. Out: for each doc what was picked in each
-order and what is left without the positions; for a task a ``ChoiceOrder``. A place is that of a choice
-in the data, a position is where a prompt shows it. ``OrderedDocs`` does all of it for one task.
+In: docs with their requests and answers in every order. Out: for each doc, what was picked in each
+order and the answer without position bias; for a task, a ``ChoiceOrder``. A *place* is the index of a
+choice in the data, a *position* is where a prompt shows it. ``OrderedDocs`` does all this for one task.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ OVER_ORDERS = Metric(ACC_OVER_ORDERS, "acc in the mean of all orders of the choi
 
 @dataclass(frozen=True, slots=True)
 class InOrder:
-    """A doc in one order of its choices, answered: once, or as often as requests are repeated."""
+    """A doc in one order of its choices with its answers: one, or as many as requests are repeated."""
 
     doc: DocRequests
     answers: Sequence[Answer]
@@ -49,7 +49,7 @@ class InOrder:
 
     @property
     def positions(self) -> list[int | None]:
-        """The position picked by each answer; None where none could be read."""
+        """The position picked by each answer; None if none could be read."""
         return [_position(outcome) for outcome in self.outcomes]
 
     @property
@@ -60,7 +60,7 @@ class InOrder:
     @property
     def places(self) -> list[int]:
         """The choices picked by the answers that were read."""
-        return [self.order[at] for at in self.positions if at is not None]
+        return [self.order[position] for position in self.positions if position is not None]
 
     @property
     def place(self) -> int | None:
@@ -85,7 +85,7 @@ def in_orders(
         to_view = answers[start : start + len(view.requests)]
         start += len(to_view)
         rounds: list[Sequence[Answer]] = [to_view]
-        if not view.asked.continuations:  # text: every repeat is an answer of its own
+        if not view.asked.continuations:  # text: every repeat is a separate answer
             rounds = [[answer] for answer in to_view]
         outcomes = tuple(outcome_of(task, view, each, is_prefilled=is_prefilled) for each in rounds)
         order = view.order or tuple(range(len(view.asked.continuations or view.asked.choices)))
@@ -102,11 +102,11 @@ def _position(outcome: Outcome) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class Debiased:
-    """A doc's answer without the positions: a choice, several that tie, or none."""
+    """A doc's answer without position bias: a choice, several that tie, or none."""
 
     places: tuple[int, ...]
     probabilities: tuple[float, ...] | None = None
-    """Of each choice; None where answers are votes."""
+    """Of each choice; None if answers are votes."""
 
     def value(self, gold: Sequence[int]) -> float:
         """How much of the answer is right: all, nothing, or the part of a tie."""
@@ -114,11 +114,11 @@ class Debiased:
 
 
 def debiased(views: Sequence[InOrder]) -> Debiased:
-    """What the orders say together: the mean of log-probabilities, or the vote of what was read."""
+    """The answer over all orders: by the mean of log-probabilities, or by a vote of what was read."""
     rows = [(view.order, view.logprobs) for view in views if view.logprobs is not None]
     if not rows:
         return Debiased(most_voted(place for view in views for place in view.places))
-    if len(rows) == 1:  # nothing to take a mean of: the score as it is, its first choice in a tie
+    if len(rows) == 1:  # there is no mean: the answer as it is, the first choice in a tie
         place = views[0].place
         return Debiased(() if place is None else (place,))
     shares = content(rows)
@@ -126,14 +126,14 @@ def debiased(views: Sequence[InOrder]) -> Debiased:
 
 
 def debiased_by(view: InOrder, prior: Sequence[float]) -> Debiased:
-    """The answer in one order without the prior of its positions."""
+    """The answer in one order, corrected for the prior of its positions."""
     assert view.logprobs is not None, "pride is for scored labels"
     shares = without_prior(view.logprobs, prior)
     return Debiased(best(shares), shares)
 
 
 def prior_of(views: Sequence[InOrder]) -> tuple[float, ...] | None:
-    """How likely the positions are, whatever choice is there; None for one order, or for text."""
+    """How likely each position is, whichever choice is there; None for one order, or for text."""
     rows = [view.logprobs for view in views if view.logprobs is not None]
     return position_prior(rows) if len(rows) > 1 else None
 
@@ -142,21 +142,21 @@ class Priors:
     """The priors of docs, by their number of choices."""
 
     def __init__(self) -> None:
-        self._found: defaultdict[int, list[tuple[float, ...]]] = defaultdict(list)
+        self._by_count: defaultdict[int, list[tuple[float, ...]]] = defaultdict(list)
 
     def add(self, views: Sequence[InOrder]) -> None:
         """Learn from a doc that was asked in all orders; one that was not tells nothing."""
         prior = prior_of(views)
         if prior is not None:
-            self._found[len(prior)].append(prior)
+            self._by_count[len(prior)].append(prior)
 
     def mean(self) -> dict[int, tuple[float, ...]]:
         """Number of choices → the mean prior."""
-        return {count: mean_prior(some) for count, some in sorted(self._found.items())}
+        return {count: mean_prior(priors) for count, priors in sorted(self._by_count.items())}
 
 
 class OrderTally:
-    """Counts what the order does, doc by doc; the order in which docs come changes nothing."""
+    """Counts the effects of the order, doc by doc; docs may come in any order."""
 
     def __init__(self, permutation: Permutation) -> None:
         self._permutation = permutation
@@ -171,7 +171,7 @@ class OrderTally:
         self._moved = _ByPosition()
 
     def add(self, views: Sequence[InOrder], answer: Debiased | None, labels: Sequence[str]) -> None:
-        """Count a doc; ``answer`` is None where its bias is not known."""
+        """Count a doc; ``answer`` is None if its bias is not known."""
         first = views[0]
         self._count(views, answer)
         self._is_vote |= first.logprobs is None
@@ -183,7 +183,7 @@ class OrderTally:
         if len(first.gold) == 1:
             self._recall.add(first.gold[0], float(first.is_right))
             if answer is not None:
-                gold = [first.order[at] for at in first.gold]
+                gold = [first.order[position] for position in first.gold]
                 self._recall_debiased.add(first.gold[0], answer.value(gold))
         if len(views) > 1:
             self._picked_over_orders.add(views, len(labels))
@@ -234,7 +234,7 @@ class OrderTally:
 
 
 class _ByPosition:
-    """Numbers by the position that they are about."""
+    """Numbers by position."""
 
     def __init__(self) -> None:
         self._values: defaultdict[int, list[float]] = defaultdict(list)
@@ -269,14 +269,15 @@ class _Picks:
 
     def shares(self, count: int) -> Shares:
         return tuple(
-            self._picked[at] / self._could[at] if self._could[at] else None for at in range(count)
+            self._picked[position] / self._could[position] if self._could[position] else None
+            for position in range(count)
         )
 
 
 class OrderedDocs:
     """The docs of one task that are asked in several orders, as they are scored.
 
-    A doc that was asked once waits for those from which the prior of the positions is learnt.
+    A doc that was asked once waits until the prior of the positions is learnt from the others.
     """
 
     def __init__(
@@ -329,7 +330,7 @@ class OrderedDocs:
         return replace(scored, values={**scored.values, **values}, answer=answer)
 
     def _labels(self, doc: DocRequests) -> Sequence[str]:
-        """What the positions of a doc's choices are called; numbers where choices name themselves."""
+        """The labels of the positions of a doc's choices; numbers if choices have no labels."""
         fmt, item = self._task.format, doc.asked.item
         if fmt is None or item is None or fmt.choice_labels in (None, "choices"):
             return [str(number) for number in range(1, len(doc.asked.choices) + 1)]
@@ -339,13 +340,13 @@ class OrderedDocs:
 def order_values(
     views: Sequence[InOrder], answer: Debiased | None, permutation: Permutation
 ) -> dict[str, Any]:
-    """The metrics of a doc that the orders give: debiased, and in the mean over orders."""
+    """The metrics of a doc over its orders: debiased, and the mean over orders."""
     first = views[0]
-    gold = [first.order[at] for at in first.gold]
+    gold = [first.order[position] for position in first.gold]
     value = None if answer is None else answer.value(gold)
-    if permutation.mode == "pride":  # where most docs are asked once, there is no mean over orders
+    if permutation.mode == "pride":  # most docs are asked once, so there is no mean over orders
         return {DEBIASED.name: value}
-    right = [at in view.gold for view in views for at in view.positions]
+    right = [position in view.gold for view in views for position in view.positions]
     mean = sum(right) / len(right)
     return {DEBIASED.name: mean if len(views) == 1 else value, OVER_ORDERS.name: mean}
 

@@ -1,4 +1,4 @@
-"""What a run cost, and what one would cost: tables for people, and ``accounting`` of the results file.
+"""What a run cost, or would cost: tables for people, and the ``accounting`` of the results file.
 
 In: ``TaskResult``s with their ``usage``, or ``Forecast``s for a dry run, and prices if given. Names are
 data: they go through ``visible`` and are never read as markup.
@@ -42,12 +42,12 @@ def print_costs(
 
 
 def usage_of(results: Iterable[TaskResult]) -> dict[str, Usage]:
-    """Name → what asking cost, for the results of which that was counted."""
+    """Name → what asking cost, for the results that counted it."""
     return {result.name: result.usage for result in results if result.usage is not None}
 
 
 def cost_table(results: Sequence[TaskResult], prices: Prices | None = None) -> FittingTable | None:
-    """The table of what each task × format cost; None where no request or token was counted."""
+    """The table of what each task × format cost; None if no request or token was counted."""
     usages = usage_of(results)
     if not any(used.requests or used.tokens_in or used.tokens_out for used in usages.values()):
         return None
@@ -69,8 +69,8 @@ def cost_table(results: Sequence[TaskResult], prices: Prices | None = None) -> F
         )
 
     rows = [row(name, usage, missing[name]) for name, usage in usages.items()]
-    whole = [row(TOTAL, total, sum(missing[name] for name in usages))] if len(rows) > 1 else []
-    return FittingTable(_cost_columns(prices), (rows, whole), _COSTS_MOVABLE)
+    total_row = [row(TOTAL, total, sum(missing[name] for name in usages))] if len(rows) > 1 else []
+    return FittingTable(_cost_columns(prices), (rows, total_row), _COSTS_MOVABLE)
 
 
 def accounting(results: Sequence[TaskResult], prices: Prices | None = None) -> dict[str, Any]:
@@ -119,7 +119,7 @@ class Forecast:
     num_docs: int
     estimated: Estimated
     seconds: tuple[float, float] | None = None
-    """How long it takes, from the least to the most; None where the model's speed is not known."""
+    """How long it takes, from the least to the most; None if the model's speed is not known."""
 
 
 def print_forecasts(
@@ -133,13 +133,13 @@ def print_forecasts(
 
 
 def forecast_table(forecasts: Sequence[Forecast], prices: Prices | None = None) -> FittingTable:
-    """The table alone: ranges from the least to the most, ``≈`` where tokens are guessed."""
+    """The table alone: ranges from the least to the most, ``≈`` if tokens are guessed."""
     num_docs = sum(forecast.num_docs for forecast in forecasts)
     total = Forecast(TOTAL, num_docs, total_estimate(forecasts), _total_seconds(forecasts))
     digits = cost_digits(prices.cost(total.estimated.most)) if prices else 0
     rows = [_forecast_row(forecast, prices, digits) for forecast in forecasts]
-    whole = [_forecast_row(total, prices, digits)] if len(rows) > 1 else []
-    return FittingTable(_forecast_columns(prices), (rows, whole), _FORECAST_MOVABLE)
+    total_row = [_forecast_row(total, prices, digits)] if len(rows) > 1 else []
+    return FittingTable(_forecast_columns(prices), (rows, total_row), _FORECAST_MOVABLE)
 
 
 def _total_seconds(forecasts: Sequence[Forecast]) -> tuple[float, float] | None:

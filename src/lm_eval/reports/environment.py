@@ -23,7 +23,7 @@ PACKAGES = (
 )
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 _GIT = (".git", "HEAD")
-"""What a folder with a checkout has, and a repository without one."""
+"""A file of a folder with a checkout, and one of a bare repository."""
 
 
 def environment() -> dict[str, Any]:
@@ -65,7 +65,7 @@ def git_hash(folder: Path | None = None, *, timeout_s: float = 2.0) -> str | Non
     """The commit that ``folder`` (the current one) is at; None outside git or without it."""
     import subprocess
 
-    if not _may_be_in_git(folder or Path()):  # a process for nothing
+    if not _may_be_in_git(folder or Path()):  # saves a process
         return None
     try:
         done = subprocess.run(
@@ -84,11 +84,11 @@ def git_hash(folder: Path | None = None, *, timeout_s: float = 2.0) -> str | Non
 
 
 def _may_be_in_git(folder: Path) -> bool:
-    """False where neither the folder nor one around it belongs to a repository."""
+    """False if neither the folder nor one around it belongs to a repository."""
     if "GIT_DIR" in os.environ:
         return True
     try:
-        whole = folder.resolve()
-        return any((each / name).exists() for each in (whole, *whole.parents) for name in _GIT)
+        start = folder.resolve()
+        return any((each / name).exists() for each in (start, *start.parents) for name in _GIT)
     except OSError:
         return True

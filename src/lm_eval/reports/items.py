@@ -1,7 +1,7 @@
-"""A run's scores item by item, in columns: what comparing runs needs of their samples.
+"""A run's scores item by item, in columns: the part of its samples that comparisons need.
 
-Samples go in as they are scored; out comes the content of ``items_<time>.json``, which is written
-next to the samples files and is far smaller. Runs without that file get columns made from their samples.
+In: samples as they are scored. Out: the content of ``items_<time>.json``, which is written beside the
+samples files and is far smaller. For runs without that file, columns are made from their samples.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ class ItemColumns:
     docs: list[str] = field(default_factory=list)
     """Digits of each doc's hash."""
     shots: list[str] = field(default_factory=list)
-    """Digits of the hash of each doc's few-shot examples, empty where it has none."""
+    """Digits of the hash of each doc's few-shot examples, empty if it has none."""
     metrics: dict[str, Sequence[float | None]] = field(default_factory=dict)
-    """Metric → value of each item; None where it has none. Metrics that are not numbers are left out.
-    An array where every item has a value, else a list."""
+    """Metric → value of each item; None if it has none. Metrics that are not numbers are left out.
+    An array if every item has a value, otherwise a list."""
     read: Sequence[float] | None = None
-    """The share of each item's replies in which an answer could be read, 0 or 1 where it has one reply;
-    None where nothing is read from text."""
+    """The share of each item's replies in which an answer could be read, 0 or 1 if it has one reply;
+    None if nothing is read from text."""
     clusters: list[str] | None = None
-    """What each item belongs to, where the task says so."""
+    """The cluster of each item, if the task names clusters."""
     parts: dict[str, list[str]] = field(default_factory=dict)
     """Field of ``score_by`` → the part that each item is in."""
     missing: int = 0
@@ -55,7 +55,7 @@ class ItemColumns:
 
     @cached_property
     def keys(self) -> tuple[str, ...]:
-        """A key of each item: its number and its content, as docs may be equal or be moved."""
+        """A key of each item, from its number and its content: docs may be equal, or be moved."""
         return tuple([f"{at}:{doc}" for at, doc in zip(self.doc_ids, self.docs, strict=True)])
 
     def to_dict(self) -> dict[str, Any]:
@@ -78,7 +78,7 @@ class ItemColumns:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> ItemColumns:
-        """What ``to_dict`` gave; ``ValueError`` where the columns do not belong together."""
+        """The reverse of ``to_dict``; ``ValueError`` if the columns do not belong together."""
         doc_ids, digits, shots = list(values["doc_id"]), values["doc"], values["shots"]
         read = values.get("read")
         items = cls(
@@ -118,14 +118,14 @@ def _decoded(column: Mapping[str, Any]) -> list[str]:
 
 
 class RunItems:
-    """Collects the columns of a run from its samples, in whatever order these come."""
+    """Collects the columns of a run from its samples, which may come in any order."""
 
     def __init__(self) -> None:
         self._tables: dict[tuple[str, str], _GrowingColumns] = {}
         self._shots = _ShotKeys()
 
     def add(self, name: str, sample: Mapping[str, Any]) -> None:
-        """Take what comparing needs of one sample of the result ``name``."""
+        """Add one sample of the result ``name``."""
         key = (name, str(sample.get("filter", "none")))
         if key not in self._tables:
             self._tables[key] = _GrowingColumns(*key)
@@ -254,7 +254,7 @@ class _OrderedDocs:
 
 
 class _ShotKeys:
-    """Few-shot examples → a few digits; docs that come again are not hashed again."""
+    """Few-shot examples → a few digits; a doc that comes again is not hashed again."""
 
     def __init__(self) -> None:
         self._known: dict[int, tuple[Any, str]] = {}

@@ -1,10 +1,10 @@
 """Results → the content of a results file, as a dict ready for JSON.
 
-The shape is the one that readers of EleutherAI's files know; our additions sit under keys of their
-own: ``intervals``, ``share_read,…``, ``unread``, ``formats``, ``primary_metrics``, ``notes``, …. Scripts
-for those files read every ``metric,filter`` of a task as a number with a ``metric_stderr,filter`` beside
-it, so every such key here is one; intervals, which are pairs, are apart.
-Of these, times and ``accounting`` alone may differ between two runs of one command.
+The shape is that of EleutherAI's files; our additions have separate keys: ``intervals``,
+``share_read,…``, ``unread``, ``formats``, ``primary_metrics``, ``notes``, …. Scripts for those files
+read every ``metric,filter`` of a task as a number with a ``metric_stderr,filter`` beside it, so every
+such key here is one; intervals, which are pairs, are elsewhere. Only times and ``accounting`` may differ
+between two runs of one command.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from lm_eval.answers.prices import Prices
 
 NOT_AVAILABLE = "N/A"
-"""Written for a standard error that does not exist, and for a group's version that is not given,
-as readers of these files expect."""
+"""Written for a standard error that does not exist, and for a group without a version, as readers of
+these files expect."""
 UNVERSIONED = "Yaml"
 """Written as the version of a task whose YAML gives none."""
 
@@ -43,9 +43,9 @@ COUNTS = ("truncated_requests", "truncated_tokens", "empty_continuations", "serv
 
 
 class ScoreDict(dict[str, Any]):
-    """The scores of one task, which also answers for its intervals: ``scores["acc_ci95,none"]``.
+    """The scores of one task, which also gives its intervals: ``scores["acc_ci95,none"]``.
 
-    They are not among its keys, so scripts that go through all of them meet numbers only.
+    Intervals are not among its keys, so scripts that walk through all keys find numbers only.
     """
 
     def __init__(self, scores: Mapping[str, Any], intervals: Mapping[str, Any]) -> None:
@@ -66,7 +66,7 @@ class RunInfo:
     model: str
     """The backend, such as ``gguf``."""
     model_name: str = ""
-    """The model itself, such as ``gpt2``; the backend's name where nothing better is known."""
+    """The model itself, such as ``gpt2``; the backend's name if nothing better is known."""
     model_args: Mapping[str, Any] | str | None = field(default_factory=dict)
     model_facts: Mapping[str, Any] = field(default_factory=dict)
     """What ``LM.describe()`` says."""
@@ -92,10 +92,10 @@ class RunInfo:
     command: Sequence[str] = ()
     """The command line, for repeating the run."""
     prices: Prices | None = None
-    """What the model charges, where that was given."""
+    """The model's prices, if they were given."""
     answers: Mapping[str, int] = field(default_factory=dict)
-    """How many there are (``total``) and how many were kept from before (``reused``); empty where none
-    could be."""
+    """How many there are (``total``) and how many were reused (``reused``); empty if answers are not
+    kept."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """More keys for ``config``."""
 
@@ -109,8 +109,8 @@ def results_dict(
 ) -> dict[str, Any]:
     """Everything the results file holds, ready for JSON.
 
-    Results of one name under several filters share one entry. ``task_hashes`` are those of the
-    samples, which went elsewhere.
+    Results of one name under several filters share one entry. ``task_hashes`` are the hashes of the
+    samples, which are in other files.
     """
     from lm_eval.reports.costs import accounting
 
@@ -134,7 +134,7 @@ def scores_dict(
     intervals = _by_name(all_entries, _intervals)
     scores = _by_name(results, _scores) | _by_name(groups, _group_scores)
     return {
-        "results": {name: ScoreDict(own, intervals[name]) for name, own in scores.items()},
+        "results": {name: ScoreDict(each, intervals[name]) for name, each in scores.items()},
         **_groups(groups, intervals),
         "configs": {name: _task_config(result.config) for name, result in tasks.items()},
         "versions": {entry.name: _version(entry) for entry in all_entries},
@@ -171,7 +171,7 @@ def scores_dict(
 
 
 def metric_key(metric: str, filter_name: str) -> str:
-    """``acc,none``: how a metric is called in a results file."""
+    """``acc,none``: the name of a metric in a results file."""
     return f"{metric},{filter_name}"
 
 
@@ -215,7 +215,7 @@ def _metrics(metrics: Mapping[str, Estimate], filter_name: str) -> dict[str, Any
 
 
 def _intervals(entry: TaskResult | GroupResult) -> dict[str, list[float | None] | None]:
-    """Score → the ends of its 95 % interval; None where there is none."""
+    """Score → the ends of its 95 % interval; None if there is none."""
     return {
         metric_key(metric, entry.filter): None if e.low is None else [e.low, e.high]
         for metric, e in entry.metrics.items()
@@ -227,7 +227,7 @@ def _methods(entry: TaskResult | GroupResult) -> dict[str, str]:
 
 
 def _primary(result: TaskResult) -> dict[str, Any]:
-    """The score shown → how choices were compared for it; None where none were scored."""
+    """The score shown → how choices were compared for it; None if no choices were scored."""
     if result.primary not in result.metrics:
         return {}
     normalisation = result.normalisation
@@ -243,7 +243,7 @@ def _version(entry: TaskResult | GroupResult) -> Any:
 
 
 def _inner_first(groups: Sequence[GroupResult]) -> list[GroupResult]:
-    """Every group after the groups in it, the order in which readers find them in these files."""
+    """Every group after the groups in it, as readers of these files expect."""
     by_name: dict[str, list[GroupResult]] = {}
     for group in groups:
         by_name.setdefault(group.name, []).append(group)
@@ -272,7 +272,7 @@ def _group_scores(group: GroupResult) -> dict[str, Any]:
 
 def _groups(groups: Sequence[GroupResult], intervals: Mapping[str, Any]) -> dict[str, Any]:
     known = _by_name([group for group in groups if group.metrics], _group_scores)
-    scores = {name: ScoreDict(own, intervals[name]) for name, own in known.items()}
+    scores = {name: ScoreDict(each, intervals[name]) for name, each in known.items()}
     subtasks = {group.name: list(group.members) for group in groups}
     return ({"groups": scores} if scores else {}) | {"group_subtasks": subtasks}
 
@@ -288,7 +288,7 @@ def _format(result: TaskResult) -> dict[str, Any]:
 
 
 def _data(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
-    """The commits and files of data sets of the hub; nothing where none was asked."""
+    """The commits and files of data sets from the hub; nothing if there are none."""
     data = {name: result.data for name, result in tasks.items() if result.data is not None}
     return {"data": data} if data else {}
 
@@ -309,13 +309,13 @@ def _tallies(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
 
 
 def _suites(groups: Sequence[GroupResult]) -> dict[str, Any]:
-    """What the scores of suites are made of; nothing where there are none."""
+    """The parts that the scores of suites are made of; nothing if there are no suites."""
     suites = {group.name: dict(group.suite) for group in groups if group.suite}
     return {"suites": suites} if suites else {}
 
 
 def _parts(results: Sequence[TaskResult]) -> dict[str, Any]:
-    """The scores of parts of the docs: task → field → value → n and metrics; nothing without any."""
+    """The scores of parts of the docs: task → field → value → n and metrics; nothing without parts."""
 
     def described(result: TaskResult) -> dict[str, Any]:
         return {
@@ -340,7 +340,7 @@ def _parts(results: Sequence[TaskResult]) -> dict[str, Any]:
 
 
 def _choice_orders(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
-    """What the order of choices does; nothing where docs were asked in one order."""
+    """The effect of the order of choices; nothing if docs were asked in one order."""
     orders = {n: r.choice_order.to_dict() for n, r in tasks.items() if r.choice_order is not None}
     return {"choice_order": orders} if orders else {}
 
@@ -383,7 +383,7 @@ def _run_config(run: RunInfo) -> dict[str, Any]:
 
 
 def _counts(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What the model counted; listed with the costs, because a resumed run has counted less."""
+    """What the model counted; listed with the costs, because a resumed run counts less."""
     counts = {name: facts[name] for name in COUNTS if name in facts}
     return {"model": counts} if counts else {}
 
@@ -393,7 +393,7 @@ def _is_fact(name: str) -> bool:
 
 
 def _task_config(config: Mapping[str, Any]) -> dict[str, Any]:
-    """A task's config; what may carry a key to a data set is cleaned, prompts stay as they are."""
+    """A task's config; values that may hold a secret are redacted, prompts stay as they are."""
     open_ended = ("dataset_kwargs", "generation_kwargs", "metadata")
     return {k: redacted(v, k) if k in open_ended else v for k, v in config.items()}
 

@@ -1,7 +1,7 @@
-"""Scored docs → samples, and the lines of their file, as readers of EleutherAI's know them.
+"""Scored docs → samples, and the lines of their file, in the shape of EleutherAI's harness.
 
-Everything needed to see what happened on a doc: the exact prompt, the answers, how they were read.
-``write_out`` prints the prompts of a run before it starts.
+A sample has everything needed to see what happened on a doc: the exact prompt, the answers, how they
+were read. ``write_out`` prints the prompts of a run before it starts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 Show = Callable[[Context], Any]
-"""A context as the model saw it: text, or messages where the server renders them."""
+"""A context as the model saw it: text, or messages if the server renders them."""
 
 
 def format_sample(task: ConfigurableTask, doc: ScoredDoc, show: Show) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def harness_sample(task: ConfigurableTask, doc: FilteredDoc, show: Show) -> dict
 def missing_sample(
     task: ConfigurableTask, doc: DocRequests, answers: Sequence[Any], why: str, show: Show
 ) -> dict[str, Any]:
-    """One doc that a request failed for: what was asked, and why there is no score."""
+    """One doc with a request that failed: what was asked, and why there is no score."""
     sample = {
         **_asked(task, doc, show),
         "resps": [[answer] for answer in answers if answer is not None],
@@ -96,7 +96,9 @@ def hidden(sample: Mapping[str, Any]) -> dict[str, Any]:
     if "enforced" in sample:
         kept["enforced"] = {"regex": HIDDEN}
     if "choice_order" in sample:
-        orders = [{**one, **_hidden_exchange(one)} for one in sample["choice_order"]["orders"]]
+        orders = [
+            {**order, **_hidden_exchange(order)} for order in sample["choice_order"]["orders"]
+        ]
         kept["choice_order"] = {**sample["choice_order"], "orders": orders}
     return kept
 
@@ -114,7 +116,7 @@ def _hidden_exchange(asked: Mapping[str, Any]) -> dict[str, Any]:
     if "scored" in asked and "answer" in asked["scored"]:
         exchange["scored"] = {**asked["scored"], "answer": HIDDEN}
     if "readings" in asked:
-        exchange["readings"] = [{**one, "answer": HIDDEN} for one in asked["readings"]]
+        exchange["readings"] = [{**reading, "answer": HIDDEN} for reading in asked["readings"]]
     return exchange
 
 
@@ -155,8 +157,8 @@ def _written_exchange(asked: Mapping[str, Any]) -> dict[str, Any]:
         return {}
     arguments = {
         f"gen_args_{index}": {
-            f"arg_{place}": _SHOWN_KWARGS.of(value) if isinstance(value, dict) else value
-            for place, value in enumerate(values)
+            f"arg_{position}": _SHOWN_KWARGS.of(value) if isinstance(value, dict) else value
+            for position, value in enumerate(values)
         }
         for index, values in enumerate(asked["arguments"])
     }
@@ -195,7 +197,7 @@ def _arguments(requests: Sequence[Request], show: Show) -> list[tuple[Any, ...]]
 
 
 def _shown_media(media: Mapping[str, Any] | None) -> tuple[dict[str, Any], ...]:
-    """Images and audio as a file can hold them: texts (paths, names) as they are, else their kind."""
+    """Images and audio as a file can hold them: texts (paths, names) as they are, others by type."""
     if media is None:
         return ()
 
@@ -243,9 +245,9 @@ def _scored(outcome: ChoiceOutcome, metrics: Iterable[str]) -> dict[str, Any]:
     numbers = {"loglikelihoods": list(outcome.logprobs), "greedy": list(outcome.greedy)}
     if by is None or len(outcome.texts) < 2:
         return numbers
-    place = PICKS[by](outcome)
-    answer = (outcome.choices or outcome.texts)[place]
-    return {"picked": place, "by": by, "answer": answer, "gold": list(outcome.gold), **numbers}
+    picked = PICKS[by](outcome)
+    answer = (outcome.choices or outcome.texts)[picked]
+    return {"picked": picked, "by": by, "answer": answer, "gold": list(outcome.gold), **numbers}
 
 
 def _scored_plain(doc: FilteredDoc) -> dict[str, Any]:
@@ -260,8 +262,8 @@ def _scored_plain(doc: FilteredDoc) -> dict[str, Any]:
     choices = list(doc.doc.asked.choices)
     if len(choices) > 1 and len(pairs) >= len(choices) and "acc" in doc.values:
         logprobs = scored["loglikelihoods"][: len(choices)]
-        place = max(range(len(choices)), key=logprobs.__getitem__)
-        scored = {"picked": place, "by": "acc", "answer": choices[place], **scored}
+        picked = max(range(len(choices)), key=logprobs.__getitem__)
+        scored = {"picked": picked, "by": "acc", "answer": choices[picked], **scored}
     return {"scored": scored}
 
 
@@ -285,7 +287,7 @@ def _reading(outcome: TextOutcome) -> dict[str, Any]:
 
 
 def _choice_order(doc: ScoredDoc, show: Show) -> dict[str, Any]:
-    """The doc in each order of its choices, the first as in the data, and what they say together."""
+    """The doc in each order of its choices, that of the data first, and the answer over all orders."""
     if not doc.orders:
         return {}
     answer = doc.answer
@@ -315,7 +317,7 @@ def _in_order(view: InOrder, show: Show) -> dict[str, Any]:
 
 
 def _read_with(fmt: PromptFormat, doc: ScoredDoc) -> dict[str, Any]:
-    """What a reader needs beside the reply, so that stored replies can be read again."""
+    """What a reader needs besides the reply, so that stored replies can be read again."""
     asked = doc.requests.asked
     labels = () if asked.item is None else fmt.labels(asked.item)
     facts = {
@@ -329,7 +331,7 @@ def _read_with(fmt: PromptFormat, doc: ScoredDoc) -> dict[str, Any]:
 
 
 def _reasoning(answers: Sequence[Any]) -> dict[str, Any]:
-    """What the model thought before each reply, where a server tells it apart from the reply."""
+    """What the model thought before each reply, if the server returns it separately."""
     thoughts = [answer.reasoning if isinstance(answer, Reply) else None for answer in answers]
     return {"reasoning": thoughts} if any(thoughts) else {}
 

@@ -1,6 +1,6 @@
 """Results → a table of scores for people, with notes and what asking cost.
 
-In: ``TaskResult``s, and prices if given. Out: Rich tables and paragraphs, with a warning where replies
+In: ``TaskResult``s, and prices if given. Out: Rich tables and paragraphs, with a warning if replies
 could not be read. Names and replies are data: they go through ``visible`` and are never read as markup.
 """
 
@@ -51,7 +51,7 @@ _HINTS = {
 
 
 _MOVABLE = ("also", "unread", "score_read")
-"""Columns that move to lines under the table where it is too wide, in this order."""
+"""Columns that move to lines under the table if it is too wide, in this order."""
 
 
 def _columns(score_read: str) -> tuple[Column, ...]:
@@ -134,12 +134,12 @@ def _group_row(group: GroupResult) -> Cells:
 
 
 def _metric_name(metric: str, *remarks: str) -> str:
-    said = "; ".join(remark for remark in remarks if remark not in ("", "none"))
-    return visible(f"{metric} ({said})" if said else metric)
+    shown = "; ".join(remark for remark in remarks if remark not in ("", "none"))
+    return visible(f"{metric} ({shown})" if shown else metric)
 
 
 def _normalised(result: TaskResult) -> str:
-    """How choices were compared for the score, where that is not by their plain sums."""
+    """How choices were compared for the score, unless by their plain sums."""
     normalisation = result.normalisation
     return "" if normalisation is None or normalisation.name == "none" else normalisation.words
 
@@ -160,7 +160,7 @@ def _listed(metrics: dict[str, Estimate]) -> str:
 
 
 def _read_heading(results: Sequence[TaskResult]) -> str:
-    """``acc_read``; where results differ in their metric, a heading that fits all."""
+    """``acc_read``; if results differ in their metric, a heading that fits all."""
     primaries = {result.primary for result in results if result.readings is not None}
     return f"{visible(primaries.pop())}_read" if len(primaries) == 1 else "if read"
 
@@ -267,7 +267,7 @@ def _hint(readings: ReadingSummary) -> str:
 
 
 def _reread_hint(result: TaskResult, readings: ReadingSummary) -> str:
-    """The command that would read more of the stored replies, where another phrase does."""
+    """The command that would read more of the stored replies, if another phrase does."""
     unread = readings.total - readings.read
     ((phrase, count),) = readings.by_phrase.most_common(1) or [("", 0)]
     if count < max(2, unread * WORTH_REREADING):

@@ -1,4 +1,4 @@
-"""Where results are written: one results JSON, and one samples JSONL for each task × format.
+"""Writes the files of a run: one results JSON, and one samples JSONL for each task × format.
 
 ``ResultWriter`` finds out before the run whether it can write, and a file gets its final name only once
 it is complete. ``results_file`` makes the content of the results file.
@@ -49,10 +49,10 @@ _OTHER_ADVICE = "Choose a folder that you can write to with --output_path."
 class ResultWriter:
     """Writes the files of one run.
 
-    The constructor creates the folder and proves that it can be written to, so call it before any
+    The constructor creates the folder and checks that it can be written to, so call it before any
     model work. Samples are appended to ``….jsonl.partial`` as they come; ``finish`` puts them in
-    the order of their docs, gives all files their final names, and returns where the results are.
-    A run that dies leaves its ``.partial`` files, every line of them whole, until another one ends.
+    the order of their docs, gives all files their final names, and returns the path of the results.
+    A run that dies leaves its ``.partial`` files, with complete lines, until another run ends.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class ResultWriter:
     def finish(self, results: Mapping[str, Any], items: Mapping[str, Any] | None = None) -> Path:
         """Give the samples files their final names and write the results file.
 
-        ``items`` are the run's scores item by item, for a file of their own.
+        ``items`` are the run's scores item by item, for a separate file.
         """
         named = {name: file.path.name for name, file in self._files.items()}
         content = {**results, "samples_files": named} if named else dict(results)
@@ -114,7 +114,7 @@ class ResultWriter:
         return self.results_path
 
     def finish_samples(self, name: str) -> None:
-        """Give one samples file its final name, where the results are written apart."""
+        """Give one samples file its final name, if the results are written separately."""
         with _explained(self.folder):
             self._files[name].finish()
 
@@ -141,7 +141,7 @@ class _SamplesFile:
         self.path = path
         self._partial = path.with_name(path.name + PARTIAL)
         self._file: IO[bytes] = open_held(self._partial, "wb")
-        # One sample is a few numbers here and three digests, in a file if there are many: no objects.
+        # A sample is a few numbers here and three digests, in a file if there are many: no objects.
         self._doc_ids = array("q")
         self._ends = array("q", [0])
         self._digests = tempfile.SpooledTemporaryFile(  # noqa: SIM115 (closed in ``close``)
@@ -185,7 +185,7 @@ class _SamplesFile:
     def finish(self) -> None:
         if self._file.closed:
             return
-        self.task_hash()  # its digests go now
+        self.task_hash()  # while its digests are still there
         ordered = self._in_order()
         if isinstance(ordered, range):
             publish(self._file, self._partial, self.path)
@@ -203,7 +203,7 @@ class _SamplesFile:
         return order_of(self._doc_ids)
 
     def _write_sorted(self, ordered: Sequence[int]) -> None:
-        """The same lines by doc: answers that arrive in another order give the same file."""
+        """Write the lines by doc, so that answers in any order give the same file."""
         partial = self.path.with_name(self.path.name + ".sorted" + PARTIAL)
         with self._partial.open("rb") as source, open_held(partial, "wb") as target:
             for at in ordered:
@@ -216,7 +216,7 @@ class _SamplesFile:
 
 
 def _packed(hashes: str) -> bytes | None:
-    """The digests of a sample in half the space; None where the text is something else."""
+    """The digests of a sample in half the space; None if the text is something else."""
     try:
         packed = bytes.fromhex(hashes)
     except ValueError:
@@ -247,7 +247,7 @@ def _check_replaceable(path: Path) -> None:
     """Refuse to write results over a file that holds something else."""
     if path.is_file() and path.stat().st_size and not is_results_file(path):
         raise OutputError(
-            f"{visible(str(path))!r} is there and is not a results file, so it is not replaced. Choose "
+            f"{visible(str(path))!r} exists and is not a results file, so it is not replaced. Choose "
             "another name, or a folder, with --output_path."
         )
 

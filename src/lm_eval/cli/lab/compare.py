@@ -54,7 +54,7 @@ def compare(args: argparse.Namespace) -> int:
 
 
 def _gate(args: argparse.Namespace) -> int:
-    """Print what changed from the first run to the second; code 3 where something is worse."""
+    """Print what changed from the first run to the second; exit code 3 if something is worse."""
     from lm_eval.cli.gates import FAILED, write_junit
     from lm_eval.lab.compare.regression import (
         power_line,
@@ -100,20 +100,20 @@ def _gate(args: argparse.Namespace) -> int:
 
 
 def _case(change: ResultChange) -> GateCase:
-    """A result as a test case: it fails where it is worse."""
+    """A result as a test case, which fails if the result is worse."""
     from lm_eval.cli.gates import GateCase
     from lm_eval.lab.compare.regression import WORSE
 
-    said = (
+    failure = (
         f"{change.metric} fell from {number(change.before.value)} to {number(change.after.value)}, "
         f"{p_equals(change.p_adjusted)}"
     )
     is_worse = change.verdict == WORSE
-    return GateCase(change.name, f"{change.name} is not worse", said if is_worse else None)
+    return GateCase(change.name, f"{change.name} is not worse", failure if is_worse else None)
 
 
 def options_of(args: argparse.Namespace) -> Options:
-    """How the flags ask to compare them."""
+    """The settings of the comparison, from the flags."""
     return Options(
         intersect=args.intersect,
         resamples=args.resamples,
@@ -139,7 +139,7 @@ def write(report: ComparisonReport, path: Path, *, flips: int | None = None) -> 
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Refuse flags that cannot be followed before any work is done."""
+    """Refuse impossible flags before any work is done."""
     if args.resamples < FEWEST_RESAMPLES:
         raise UsageError(
             f"--resamples {args.resamples} is too few for an interval. Give {FEWEST_RESAMPLES} or more."

@@ -132,7 +132,7 @@ def _print_lines(lines: Iterable[Line], out: Console) -> None:
 def _print_table(results: Sequence[ResultDiff], out: Console) -> None:
     ordered = sorted(results, key=_size, reverse=True)
     out.print()
-    out.print(FittingTable(_COLUMNS, [[_row(one) for one in ordered[:MOST_ROWS]]]))
+    out.print(FittingTable(_COLUMNS, [[_row(result) for result in ordered[:MOST_ROWS]]]))
     if len(ordered) > MOST_ROWS:
         out.print(Paragraph("  ", f"… and {len(ordered) - MOST_ROWS} more with less."))
     if not any(result.parts for result in results):
@@ -140,8 +140,8 @@ def _print_table(results: Sequence[ResultDiff], out: Console) -> None:
     out.print(
         Paragraph(
             "  ",
-            "items … scoring: what of the difference comes from items that one run lacks, from other "
-            "prompts, other answers to the same prompt, other readings of the same answer, other "
+            "items … scoring: how much of the difference comes from items that one run lacks, from "
+            "other prompts, other answers to the same prompt, other readings of the same answer, other "
             "scores of the same reading. p is about the items of both.",
         )
     )
@@ -171,16 +171,16 @@ def _title(result: ResultDiff) -> str:
 def _scores(result: ResultDiff) -> str:
     first, second = result.metrics
     metric = first if first == second else f"{first} and {second}"
-    shown = [_score(side, one) for side, one in zip("AB", result.scores, strict=True)]
+    shown = [_score(side, score) for side, score in zip("AB", result.scores, strict=True)]
     total = "" if result.difference is None else f"; A − B {signed(result.difference)}"
     return f"{_title(result)}, {visible(metric)}: {', '.join(shown)}{total}"
 
 
-def _score(side: str, one: Estimate | None) -> str:
-    if one is None:
+def _score(side: str, score: Estimate | None) -> str:
+    if score is None:
         return f"{side} has none"
-    count = f" on {counted(one.n, 'item')}" if one.n else ""
-    return f"{side} {with_interval(one)}{count}"
+    count = f" on {counted(score.n, 'item')}" if score.n else ""
+    return f"{side} {with_interval(score)}{count}"
 
 
 def _print_left_out(report: RunDiff, out: Console) -> None:
@@ -215,15 +215,14 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
     yield from _prompts(items)
     if counts["targets"]:
         yield "targets", _of(counts["targets"], counts["shared"], "differ")
-        for one, other in items.examples["targets"][:1]:
-            change = f"{_short(one.get('target'))} → {_short(other.get('target'))}"
-            yield "", f"doc {one['doc_id']}: {change}"
+        for a, b in items.examples["targets"][:1]:
+            yield "", f"doc {a['doc_id']}: {_short(a.get('target'))} → {_short(b.get('target'))}"
     if not counts["same_prompts"]:
         return
     if counts["tokens"]:
         yield "tokens", _of(counts["tokens"], counts["same_prompts"], "are split differently")
-        for one, other in items.examples["tokens"][:1]:
-            yield "", f"doc {one['doc_id']}: {one['tokens']} → {other['tokens']} tokens"
+        for a, b in items.examples["tokens"][:1]:
+            yield "", f"doc {a['doc_id']}: {a['tokens']} → {b['tokens']} tokens"
     yield "answers", _of(counts["answers"], counts["same_prompts"], "differ after the same prompt")
     yield from _answers(items)
     if counts["same_answers"]:
@@ -231,9 +230,9 @@ def item_lines(items: ItemDiff) -> Iterator[Line]:
             "readings",
             _of(counts["readings"], counts["same_answers"], "differ for the same answer"),
         )
-    for one, other in items.examples.get("readings", ()):
-        yield "", f"doc {one['doc_id']}: {quoted(answer_text(one), 60)}"
-        yield "", f"read as {_reading(one)} → {_reading(other)}"
+    for a, b in items.examples.get("readings", ()):
+        yield "", f"doc {a['doc_id']}: {quoted(answer_text(a), 60)}"
+        yield "", f"read as {_reading(a)} → {_reading(b)}"
 
 
 def read_line(items: ItemDiff) -> Iterator[Line]:
@@ -263,19 +262,19 @@ def verdict_line(items: ItemDiff) -> str:
 
 def _items(items: ItemDiff) -> Iterator[Line]:
     counts = items.counts
-    said = [f"{counts['shared']} in both"]
+    parts = [f"{counts['shared']} in both"]
     for side in "ab":
         if counts[f"only_{side}"]:
-            said.append(f"{counts[f'only_{side}']} in {side.upper()} only")
+            parts.append(f"{counts[f'only_{side}']} in {side.upper()} only")
     if counts["changed"]:
-        said.append(f"{counts['changed']} under the same number with other content")
+        parts.append(f"{counts['changed']} under the same number with other content")
     if counts["moved"]:
-        said.append(f"{counts['moved']} of these are in the other run under another number")
+        parts.append(f"{counts['moved']} of these are in the other run under another number")
     if counts["unscored"]:
-        said.append(f"{counts['unscored']} of those in both without a score in one of them")
-    yield "items", ", ".join(said)
-    for one, other in items.examples.get("changed", ()):
-        yield "", f"doc {one['doc_id']}, {_first_field(one.get('doc'), other.get('doc'))}"
+        parts.append(f"{counts['unscored']} of those in both without a score in one of them")
+    yield "items", ", ".join(parts)
+    for a, b in items.examples.get("changed", ()):
+        yield "", f"doc {a['doc_id']}, {_first_field(a.get('doc'), b.get('doc'))}"
 
 
 def _first_field(first: Any, second: Any) -> str:
@@ -288,49 +287,47 @@ def _first_field(first: Any, second: Any) -> str:
     return "the same fields, hashed differently"
 
 
-def _field_change(one: str, other: str) -> str:
-    """Two texts in full where they are short, else around the first character that differs."""
-    if max(len(one), len(other)) <= LONG_FIELD:
-        return f": {quoted(one, LONG_FIELD)} → {quoted(other, LONG_FIELD)}"
-    place = first_difference(one, other)
-    texts = [at_index(text, place, LONG_FIELD // 2) for text in (one, other)]
-    return f", from character {place} on: “{texts[0]}” → “{texts[1]}”"
+def _field_change(first: str, second: str) -> str:
+    """Two texts in full if they are short, otherwise around the first character that differs."""
+    if max(len(first), len(second)) <= LONG_FIELD:
+        return f": {quoted(first, LONG_FIELD)} → {quoted(second, LONG_FIELD)}"
+    index = first_difference(first, second)
+    texts = [at_index(text, index, LONG_FIELD // 2) for text in (first, second)]
+    return f", from character {index} on: “{texts[0]}” → “{texts[1]}”"
 
 
 def _prompts(items: ItemDiff) -> Iterator[Line]:
     counts = items.counts
     if not counts["no_prompts"]:
         yield "prompts", _of(counts["prompts"], counts["shared"], "differ")
-        for one, other in items.examples.get("prompts", ()):
-            yield from _prompt_example(one, other)
+        for a, b in items.examples.get("prompts", ()):
+            yield from _prompt_example(a, b)
         return
-    said = _of(counts["prompts"], counts["shared"], "are made differently")
-    yield "prompts", f"not stored; by what they are made from: {said}"
-    for one, other in items.examples.get("prompts", ()):
-        yield "", f"{_short(one.get('prompt_key'))} → {_short(other.get('prompt_key'))}"
+    differing = _of(counts["prompts"], counts["shared"], "are made differently")
+    yield "prompts", f"not stored; by what they are made from: {differing}"
+    for a, b in items.examples.get("prompts", ()):
+        yield "", f"{_short(a.get('prompt_key'))} → {_short(b.get('prompt_key'))}"
 
 
-def _prompt_example(one: Sample, other: Sample) -> Iterator[Line]:
-    ours, theirs = prompt_texts(one), prompt_texts(other)
-    at = next(
-        (n for n, (x, y) in enumerate(zip(ours, theirs, strict=False)) if x != y),
-        min(len(ours), len(theirs)),
-    )
-    if at >= len(ours) or at >= len(theirs):
-        yield "", f"doc {one['doc_id']}: {len(ours)} → {len(theirs)} requests"
+def _prompt_example(a: Sample, b: Sample) -> Iterator[Line]:
+    ours, theirs = prompt_texts(a), prompt_texts(b)
+    pairs = zip(ours, theirs, strict=False)
+    pair = next(((first, second) for first, second in pairs if first != second), None)
+    if pair is None:
+        yield "", f"doc {a['doc_id']}: {len(ours)} → {len(theirs)} requests"
         return
-    place = first_difference(ours[at], theirs[at])
-    yield "", f"doc {one['doc_id']}, from character {place} on:"
-    for side, text in (("A", ours[at]), ("B", theirs[at])):
-        yield "", f"{side}  {at_index(text, place)}"
+    index = first_difference(*pair)
+    yield "", f"doc {a['doc_id']}, from character {index} on:"
+    for side, text in zip("AB", pair, strict=True):
+        yield "", f"{side}  {at_index(text, index)}"
 
 
 def _answers(items: ItemDiff) -> Iterator[Line]:
     if items.num_numbers:
         yield "", f"log-likelihoods are at most {number(items.largest_change)} apart"
-    for one, other in items.examples.get("answers", ()):
-        first, second = answer_text(one), answer_text(other)
-        yield "", f"doc {one['doc_id']}: {quoted(first, 60)} → {quoted(second, 60)}"
+    for a, b in items.examples.get("answers", ()):
+        answers = f"{quoted(answer_text(a), 60)} → {quoted(answer_text(b), 60)}"
+        yield "", f"doc {a['doc_id']}: {answers}"
 
 
 def _reading(sample: Sample) -> str:
@@ -342,9 +339,9 @@ def _reading(sample: Sample) -> str:
     return f"{_short(reading.get('answer'))} by {visible(str(reading.get('rule')))}"
 
 
-def _of(count: int, total: int, what: str) -> str:
+def _of(count: int, total: int, verb: str) -> str:
     same = "the same" if total == 1 else f"the same on all {total}"
-    return f"{count} of {total} {what}" if count else same
+    return f"{count} of {total} {verb}" if count else same
 
 
 def _short(value: Any) -> str:

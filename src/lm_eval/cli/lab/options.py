@@ -5,7 +5,7 @@ Imports nothing heavy, so that ``--help`` is instant.
 
 from __future__ import annotations
 
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.cli.program import (
@@ -133,12 +133,7 @@ def add_compare(commands: Any) -> None:
             ("lm-eval compare old new --fail_if_worse", "exit code 3 if a score fell"),
         ),
     )
-    parser.add_argument(
-        "runs",
-        nargs="+",
-        metavar="RUN",
-        help="results files, or folders given as --output_path; all results in them are used",
-    )
+    _add_runs(parser)
     add_options(
         parser,
         _COMPARE,
@@ -164,13 +159,13 @@ def add_table(commands: Any) -> None:
             ("lm-eval table a b --columns model -o scores.csv", "two models, for a spreadsheet"),
         ),
     )
-    parser.add_argument(
-        "runs",
-        nargs="+",
-        metavar="RUN",
-        help="results files, or folders given as --output_path; all results in them are used",
-    )
+    _add_runs(parser)
     add_options(parser, _TABLE)
+
+
+def _add_runs(parser: ArgumentParser) -> None:
+    about = "results files, or folders given as --output_path; all results in them are used"
+    parser.add_argument("runs", nargs="+", metavar="RUN", help=about)
 
 
 def add_sweep(commands: Any) -> None:
@@ -282,7 +277,6 @@ def choice_of(args: Namespace) -> Choice:
 
 
 def add_view(commands: Any) -> None:
-    """Add ``lm-eval view``."""
     parser = commands.add_parser(
         "view",
         help="look at runs, prompts and replies in a browser",

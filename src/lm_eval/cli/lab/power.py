@@ -50,14 +50,14 @@ _COLUMNS = (
 
 @dataclass(frozen=True)
 class PowerPlan:
-    """The rows of a table, and what they say."""
+    """The rows of a table, and what they mean in words."""
 
     question: Question
     assumptions: tuple[Assumptions, ...]
     rows: tuple[PowerRow, ...]
     words: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    """What should be known about the choice of results."""
+    """Notes on the choice of results."""
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -70,7 +70,7 @@ class PowerPlan:
 def plan(
     assumptions: Sequence[Assumptions], question: Question, notes: Sequence[str] = ()
 ) -> PowerPlan:
-    """The answers for each of the assumptions; ValueError for what cannot be asked."""
+    """The answers for each of the assumptions; ValueError for an impossible question."""
     rows = [row for assumed in assumptions for row in power_rows(assumed, question)]
     words = power_words(assumptions, rows, question)
     return PowerPlan(question, tuple(assumptions), tuple(rows), tuple(words), tuple(notes))
@@ -209,7 +209,7 @@ def _row(row: PowerRow, variance: float, has_repeats: bool) -> Cells:
 
 
 def _needs(exact: Exact) -> str:
-    """What the exact test takes instead of the number that was looked for."""
+    """The exact test's number in place of the one that was looked for."""
     if exact.items is not None:
         return f"{exact.items:,}"
     return "" if exact.difference is None else f"{exact.difference:.4f}"
@@ -224,7 +224,7 @@ def power_words(
     """What the rows say: of several pairs, about the one that varies most."""
     factor(question.level, question.power)  # the same check for every question
     if not rows:
-        yield "None of the differences looked for can be. Give one with --difference."
+        yield "None of these differences is possible. Give one with --difference."
         return
     hardest = max(assumptions, key=lambda each: each.variance + 2 * each.within / each.repeats)
     of_hardest = [row for row in rows if row.label == hardest.label]
@@ -235,11 +235,12 @@ def power_words(
     clusters = [each.num_clusters for each in assumptions if each.num_clusters is not None]
     if clusters and min(clusters) < FEW_CLUSTERS:
         yield (
-            f"The items come in {min(clusters)} clusters, and further ones are taken to come in more of "
-            f"them. Below {FEW_CLUSTERS} clusters their variance, and with it these numbers, is rough."
+            f"The items come in {min(clusters)} clusters, and further items are assumed to come in "
+            f"further clusters. Below {FEW_CLUSTERS} clusters, their variance and so these numbers are "
+            "rough."
         )
     if any(row.items < FEW_ITEMS for row in rows):
-        yield f"Below {FEW_ITEMS} items the normal theory behind these numbers is rough."
+        yield f"Below {FEW_ITEMS} items, the normal approximation behind these numbers is rough."
 
 
 def _sentences(
@@ -266,8 +267,8 @@ def _sentences(
         row = next((row for row in rows if row.repeats == assumed.repeats), rows[0])
         if row.difference is None:
             yield (
-                f"With {_counted(row)}, no difference that there can be is found in {chance} of "
-                f"comparisons at the {level} level{where}."
+                f"With {_counted(row)}, not even the largest possible difference is found in {chance} "
+                f"of comparisons at the {level} level{where}."
             )
         else:
             yield (
@@ -310,9 +311,9 @@ def _by_exact_test(assumed: Assumptions, row: PowerRow, chance: str) -> Iterator
     )
     if assumed.discordant is not None and row.difference > assumed.discordant:
         yield (
-            f"A difference of {row.difference:.4g} takes at least that share of items that one has "
+            f"A difference of {row.difference:.4g} needs at least that share of items that one gets "
             f"right and the other wrong, which is more than the {assumed.discordant:.2g} here; the "
-            f"exact test is worked out with {row.difference:.4g}."
+            f"exact test is computed with {row.difference:.4g}."
         )
 
 
@@ -343,7 +344,7 @@ def _compared_with_run(assumed: Assumptions, row: PowerRow) -> str:
 
 
 def _needed(row: PowerRow) -> int:
-    """Items by the test that will be used, where that is known."""
+    """Items by the test that will be used, if that is known."""
     return row.items if row.exact is None or row.exact.items is None else row.exact.items
 
 
@@ -359,9 +360,9 @@ def _items_for(assumed: Assumptions, question: Question) -> str:
 
 
 def _middle(rows: Sequence[PowerRow], assumed: Assumptions) -> PowerRow:
-    """The row that a sentence is about: of several differences 0.03, with the run's own replies."""
-    some = [row for row in rows if row.difference == 0.03] or rows
-    return next((row for row in some if row.repeats == assumed.repeats), some[0])
+    """The row that a sentence is about: of several differences 0.03, with as many replies as the run."""
+    candidates = [row for row in rows if row.difference == 0.03] or rows
+    return next((row for row in candidates if row.repeats == assumed.repeats), candidates[0])
 
 
 def _percent(share: float) -> str:

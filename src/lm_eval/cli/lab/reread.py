@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Sink = Callable[[dict[str, Any]], None]
 Report = Callable[[], None]
-"""Prints what was found, after the file is written: `| head` must not cost the file."""
+"""Prints the result, after the file is written: `| head` must not cost the file."""
 
 
 def reread(args: argparse.Namespace) -> int:
@@ -104,7 +104,7 @@ def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> R
 
 @contextmanager
 def _written(path: str | None) -> Iterator[Sink]:
-    """What takes rows for the file of ``--output_path``, which is replaced only when all is done."""
+    """Writes rows to the file of ``--output_path``, which is replaced only when all is done."""
     if path is None:
         yield lambda _: None
         return
@@ -133,8 +133,8 @@ def print_reread(result: Reread, out: Console) -> None:
     docs = result.paired.n
     to_docs = f" to {counted(docs, 'doc')}" if docs != result.total else ""
     part = f", {result.part}" if result.part else ""
-    what = f"{result.metric} of {counted(result.total, 'stored answer')}{to_docs}"
-    title = f"{result.name} ({result.model}){part}: {what}"
+    measure = f"{result.metric} of {counted(result.total, 'stored answer')}{to_docs}"
+    title = f"{result.name} ({result.model}){part}: {measure}"
     out.print(Paragraph("", visible(title)))
     rows = [
         _side_row("before", result.before, result.total),
@@ -188,11 +188,11 @@ def _reading_words(result: Reread) -> str:
         f"by the old one alone: {only_before}",
         f"by neither: {total - both - only_after - only_before}",
     ]
-    said = "; ".join(parts) + "."
+    text = "; ".join(parts) + "."
     if result.scores_of_both is None:
-        return said
-    one, other = map(number, result.scores_of_both)
-    return f"{said} On those that both read, the score is {one} before and {other} after."
+        return text
+    before, after = map(number, result.scores_of_both)
+    return f"{text} On those that both read, the score is {before} before and {after} after."
 
 
 def _rules(rules: Mapping[str, int]) -> str:
@@ -215,10 +215,10 @@ def _score(verdict: Verdict) -> str:
 def _verdict(reply: str, verdict: Verdict) -> str:
     if not verdict.is_read:
         return f"{NOT_READ}{visible(str(verdict.reason))}, in {quoted(reply)}"
-    said = f"{visible(str(verdict.answer), 60)!s}, by {visible(str(verdict.rule))}"
+    answer = f"{visible(str(verdict.answer), 60)}, by {visible(str(verdict.rule))}"
     if verdict.span is None:
-        return f"{said}, in {quoted(reply)}"
-    return f"{said}, in “{marked(reply, verdict.span)}”"
+        return f"{answer}, in {quoted(reply)}"
+    return f"{answer}, in “{marked(reply, verdict.span)}”"
 
 
 # The collection of odd answers
@@ -234,7 +234,7 @@ class OddAnswer(AsDict):
     table: str
     text: str
     expected: str | None
-    """The answer in words; None where nothing should be read."""
+    """The answer in words; None if nothing should be read."""
     why_none: str | None
     """Why nothing should be read."""
     answer: str | None
@@ -252,9 +252,9 @@ def read_corpus(reader: BoundReader) -> Iterator[OddAnswer]:
 
 @cache
 def corpus() -> Mapping[str, Mapping[str, Any]]:
-    """Table → reader, labels, choices and rows, as the files have them."""
+    """Table → reader, labels, choices and rows, as in its file."""
     folder = resources.files("lm_eval.formats.readers") / "odd_answers"
-    files = sorted((one for one in folder.iterdir()), key=lambda one: one.name)
+    files = sorted(folder.iterdir(), key=lambda file: file.name)
     return {
         file.name.removesuffix(".yaml"): yaml.safe_load(file.read_text(encoding="utf-8"))
         for file in files
@@ -289,7 +289,7 @@ def _read_row(name: str, row: Mapping[str, Any], reader: BoundReader) -> OddAnsw
 
 
 def _kind(row: Mapping[str, Any]) -> AnswerKind:
-    """What kind of answer a row is about: the reader that the table belongs to tells."""
+    """What kind of answer a row is about, by its value or by the reader that its table is for."""
     value = row.get("value")
     if isinstance(value, list):
         return "order"
@@ -330,8 +330,8 @@ def print_corpus(rows: Sequence[OddAnswer], reader: str, out: Console, *, show: 
     out.print(
         Paragraph(
             "  ",
-            "As expected: the answer that the collection has, or none where it has none. Each table is "
-            "made for one reader and its phrase; a reader made for other answers leaves most of it.",
+            "As expected: the answer that the collection has, or none if it has none. Each table is "
+            "made for one reader and its phrase; other readers do not read most of it.",
         )
     )
     for outcome, title in (("otherwise", "Read otherwise"), ("not read", "Not read")):

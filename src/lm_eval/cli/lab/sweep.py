@@ -1,4 +1,4 @@
-"""``lm-eval sweep``: tasks × many formats of a grammar → how much of a score is the format.
+"""``lm-eval sweep``: tasks × many formats of a grammar → how much of a score is due to the format.
 
 Flags become a ``Setup`` of each task: the list of formats, the items, the budget and the files. All
 errors in the request are raised there, before a model is loaded.
@@ -272,11 +272,11 @@ def format_list(
 
 
 def _most_choices(task: ConfigurableTask, docs: Sequence[int]) -> int:
-    """How many labels each format needs: ``MOST_CHOICES``, or more where a doc has more choices."""
+    """How many labels each format needs: ``MOST_CHOICES``, or more if a doc has more choices."""
     if not base_format(task).shows_labels:
         return MOST_CHOICES
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # they come when the docs are asked
+        warnings.simplefilter("ignore")  # they are shown when the docs are asked
         return max([MOST_CHOICES, *(len(task.ask(doc).choices) for doc in docs)])
 
 
@@ -326,11 +326,11 @@ def check_items(name: str, num_items: int, num_clusters: int | None, search: str
     """Raise a ``UsageError`` if there are too few items, or all belong to one cluster."""
     needed = KEPT_FRESH if search is not None else MIN_ITEMS
     if num_items < needed:
-        why = "some to choose with and some to score again what was chosen"
-        what = f"a search needs at least {needed} items, {why}"
-        if search is None:
-            what = f"a sweep compares formats on at least {needed} items"
-        raise UsageError(f"{name}: {what}; there {_are(num_items)}.")
+        need = f"a sweep compares formats on at least {needed} items"
+        if search is not None:
+            why = "some to choose with and some to score again what was chosen"
+            need = f"a search needs at least {needed} items, {why}"
+        raise UsageError(f"{name}: {need}; there {_are(num_items)}.")
     if num_clusters == 1:
         raise UsageError(
             f"{name}: all {num_items:,} items belong to one cluster, so nothing can be said about "

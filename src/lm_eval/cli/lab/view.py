@@ -42,7 +42,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _nothing(catalogue: Catalogue) -> str:
-    """Why there is nothing to show, and where there is."""
+    """Why there is nothing to show, and where there are runs."""
     if catalogue.problems:
         return " ".join(problem.message for problem in catalogue.problems[:3])
     paths = ", ".join(repr(str(path)) for path in catalogue.paths)

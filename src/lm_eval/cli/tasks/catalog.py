@@ -1,7 +1,7 @@
-"""``lm-eval ls tasks``: the benchmarks there are, by folder, and the words that find one among them.
+"""``lm-eval ls tasks``: all benchmarks by folder, and the search among them.
 
-In: the index of task files, which has all that a line of the list shows. Out: lines as wide as the
-terminal, or one JSON object for each task. No task is loaded and no table library is used, so that a
+In: the index of task files, which has everything that a line of the list shows. Out: lines as wide as
+the terminal, or one JSON object for each task. No task is loaded and no table library is used, so that a
 list of a thousand tasks appears at once.
 """
 
@@ -24,7 +24,7 @@ from lm_eval.text.numbers import counted
 from lm_eval.text.terminal import is_terminal, visible
 
 MOST_MEMBERS = 8
-"""Tasks of one family that are listed one by one because they are what was searched for."""
+"""Up to this many tasks of a family are listed one by one, if the search found only these."""
 _LEAST_SUMMARY = 16
 _WORD = re.compile(r"[^\W_]+")
 
@@ -61,13 +61,13 @@ class ListedTask:
         return (facts.format or "own prompt") + (f" {facts.shots}-shot" if facts.shots else "")
 
     def member(self, name: str) -> ListedTask:
-        """One task of a family as a line of its own."""
+        """One task of the family as a separate line."""
         facts = self.facts.of_member(self.members.index(name))
         return replace(self, name=name, facts=facts, members=())
 
     def as_dict(self) -> dict[str, object]:
         facts = self.facts
-        said = {
+        entry = {
             "name": self.name,
             "folder": self.folder,
             "summary": facts.summary,
@@ -83,7 +83,7 @@ class ListedTask:
             "tasks": list(self.members),
             "file": self.path,
         }
-        return {key: value for key, value in said.items() if value not in ("", None, [])}
+        return {key: value for key, value in entry.items() if value not in ("", None, [])}
 
 
 def listed_tasks(names: TaskNames, library: Path) -> list[ListedTask]:
@@ -96,8 +96,8 @@ def listed_tasks(names: TaskNames, library: Path) -> list[ListedTask]:
             continue
         folder = _folder_of(file, root, is_library=root == library)
         listed.append(ListedTask(file.name, folder, file.path, facts, file.tags, file.members))
-    is_library = dict.fromkeys(one.path for root, one in files if root == library)
-    return sorted(listed, key=lambda one: (one.path not in is_library, one.folder, one.name))
+    in_library = {file.path for root, file in files if root == library}
+    return sorted(listed, key=lambda task: (task.path not in in_library, task.folder, task.name))
 
 
 def _folder_of(file: IndexedFile, root: Path, *, is_library: bool) -> str:
@@ -124,7 +124,7 @@ def list_tasks(
     if search:
         listed = _found(listed, _WORD.findall(" ".join(search).lower()))
     if as_json:
-        print("\n".join(json.dumps(one.as_dict(), ensure_ascii=False) for one in listed))
+        print("\n".join(json.dumps(task.as_dict(), ensure_ascii=False) for task in listed))
     else:
         print("\n".join(_lines(listed, list_width(), by_folder=not search)))
         print(f"\n{_footer(listed)}")
@@ -136,9 +136,9 @@ def list_tasks(
 
 
 def _tagged(listed: Sequence[ListedTask], tag: str) -> list[ListedTask]:
-    tagged = [one for one in listed if tag.lower() in (known.lower() for known in one.tags)]
+    tagged = [task for task in listed if tag.lower() in (known.lower() for known in task.tags)]
     if not tagged:
-        tags = sorted({known for one in listed for known in one.tags})
+        tags = sorted({known for task in listed for known in task.tags})
         raise UsageError(
             f"No task has the tag {tag!r}.{did_you_mean(tag, tags)} Tags: {listing(tags, 60)}."
         )
@@ -146,18 +146,18 @@ def _tagged(listed: Sequence[ListedTask], tag: str) -> list[ListedTask]:
 
 
 def _in_language(listed: Sequence[ListedTask], language: str) -> list[ListedTask]:
-    """The tasks in a language; of a family in several languages, those tasks of it."""
+    """The tasks in a language; of a family in several languages, only its tasks in this one."""
     wanted = language_codes(language)
     matching: list[ListedTask] = []
-    for one in listed:
-        if len(one.languages) < 2:
-            matching += [one] if _speaks(one.facts.languages[0], wanted) else []
+    for task in listed:
+        if len(task.languages) < 2:
+            matching += [task] if _speaks(task.facts.languages[0], wanted) else []
             continue
-        places = [at for at, said in enumerate(one.facts.languages) if _speaks(said, wanted)]
-        whole = len(places) == len(one.members)
-        matching += [one] if whole else [one.member(one.members[at]) for at in places]
+        indices = [at for at, known in enumerate(task.facts.languages) if _speaks(known, wanted)]
+        is_whole = len(indices) == len(task.members)
+        matching += [task] if is_whole else [task.member(task.members[at]) for at in indices]
     if not matching:
-        known = sorted({code for one in listed for code in one.languages})
+        known = sorted({code for task in listed for code in task.languages})
         raise UsageError(
             f"No task is in the language {language!r}.{did_you_mean(language, known)} Languages have "
             f"codes or names, such as {few_names(language, known)}."
@@ -165,60 +165,59 @@ def _in_language(listed: Sequence[ListedTask], language: str) -> list[ListedTask
     return matching
 
 
-def _speaks(said: str, wanted: frozenset[str]) -> bool:
-    return any(wanted & language_codes(one) for one in said.split(", ") if one)
+def _speaks(languages: str, wanted: frozenset[str]) -> bool:
+    return any(wanted & language_codes(name) for name in languages.split(", ") if name)
 
 
 def _found(listed: Sequence[ListedTask], words: Sequence[str]) -> list[ListedTask]:
-    """The tasks that have every word, best first; a word that none has counts as its nearest."""
+    """The tasks that have every word, best first; a word that no task has is replaced by the nearest."""
     corrected = [_known_word(word, listed) for word in words]
     for word, meant in zip(words, corrected, strict=True):
         if meant != word:
             print(f"Nothing has {word!r}; searching for {meant!r}.", file=sys.stderr)
     ranked: list[tuple[int, int, ListedTask]] = []
-    for at, one in enumerate(listed):
-        ranks = [_rank(one, word) for word in corrected]
-        if None in ranks:
+    for index, task in enumerate(listed):
+        ranks = [rank for word in corrected if (rank := _rank(task, word)) is not None]
+        if len(ranks) < len(corrected):
             continue
-        inside = [name for name in one.members if all(word in name.lower() for word in corrected)]
-        only_inside = max(rank for rank in ranks if rank is not None) == _IN_MEMBER
-        shown = only_inside and 0 < len(inside) <= MOST_MEMBERS
-        rank = sum(rank for rank in ranks if rank is not None)
-        ranked += [(rank, at, hit) for hit in (map(one.member, inside) if shown else [one])]
+        inside = [name for name in task.members if all(word in name.lower() for word in corrected)]
+        shows_members = max(ranks) == _IN_MEMBER and 0 < len(inside) <= MOST_MEMBERS
+        hits = map(task.member, inside) if shows_members else [task]
+        ranked += [(sum(ranks), index, hit) for hit in hits]
     if not ranked:
         raise UsageError(
             f"No task has all of these words: {listing(words)}. Search with fewer, or see all with "
             "`lm-eval ls tasks`."
         )
-    return [one for _, _, one in sorted(ranked, key=lambda hit: hit[:2])]
+    return [task for _, _, task in sorted(ranked, key=lambda hit: hit[:2])]
 
 
 _IN_MEMBER = 6
 
 
-def _rank(one: ListedTask, word: str) -> int | None:
+def _rank(task: ListedTask, word: str) -> int | None:
     """How well a word fits, 0 best; None: not at all."""
-    name = one.name.lower()
+    name = task.name.lower()
     tests: tuple[Callable[[], bool], ...] = (
         lambda: word == name,
         lambda: name.startswith(word),
         lambda: word in name,
-        lambda: any(word in tag.lower() for tag in one.tags),
-        lambda: word in f"{one.facts.summary} {one.facts.dataset}".lower(),
-        lambda: word in f"{one.folder} {one.facts.licence} {one.facts.kind}".lower(),
-        lambda: any(word in member.lower() for member in one.members),
+        lambda: any(word in tag.lower() for tag in task.tags),
+        lambda: word in f"{task.facts.summary} {task.facts.dataset}".lower(),
+        lambda: word in f"{task.folder} {task.facts.licence} {task.facts.kind}".lower(),
+        lambda: any(word in member.lower() for member in task.members),
     )
     return next((rank for rank, fits in enumerate(tests) if fits()), None)
 
 
 def _known_word(word: str, listed: Sequence[ListedTask]) -> str:
-    if any(_rank(one, word) is not None for one in listed):
+    if any(_rank(task, word) is not None for task in listed):
         return word
     import difflib
 
     texts = (
-        f"{one.name} {' '.join(one.tags)} {one.facts.summary} {' '.join(one.members)}"
-        for one in listed
+        f"{task.name} {' '.join(task.tags)} {task.facts.summary} {' '.join(task.members)}"
+        for task in listed
     )
     known = sorted({known for text in texts for known in _WORD.findall(text.lower())})
     return next(iter(difflib.get_close_matches(word, known, n=1, cutoff=0.7)), word)
@@ -229,29 +228,26 @@ def _known_word(word: str, listed: Sequence[ListedTask]) -> str:
 
 _HEADINGS = ("Task", "Docs", "Language", "Kind", "Asked as", "Tags", "Licence", "Summary")
 _DROPPED_FIRST = ("Licence", "Tags", "Kind", "Language", "Asked as")
-"""Columns that a narrow terminal does without, in this order."""
+"""Columns that are left out on a narrow terminal, in this order."""
 _MOST = {"Tags": 28, "Licence": 22, "Asked as": 26}
 
 
-def _cells(one: ListedTask) -> dict[str, str]:
-    spoken = one.languages
-    licence = one.facts.licence
-    if one.facts.is_gated:
+def _cells(task: ListedTask) -> dict[str, str]:
+    spoken = task.languages
+    licence = task.facts.licence
+    if task.facts.is_gated:
         licence = f"gated, {licence}" if licence else "gated"
+    several = f"{len(spoken)} lang." if spoken else ""
     return {
-        "Task": visible(one.title),
-        "Docs": "" if one.docs is None else f"{one.docs:,}",
-        "Language": visible(spoken[0], 12) if len(spoken) == 1 else _several(spoken),
-        "Kind": one.facts.kind,
-        "Asked as": visible(one.asked_as, _MOST["Asked as"]),
-        "Tags": visible(" ".join(one.tags), _MOST["Tags"]),
+        "Task": visible(task.title),
+        "Docs": "" if task.docs is None else f"{task.docs:,}",
+        "Language": visible(spoken[0], 12) if len(spoken) == 1 else several,
+        "Kind": task.facts.kind,
+        "Asked as": visible(task.asked_as, _MOST["Asked as"]),
+        "Tags": visible(" ".join(task.tags), _MOST["Tags"]),
         "Licence": visible(licence, _MOST["Licence"]),
-        "Summary": visible(one.facts.summary or Path(one.path).name),
+        "Summary": visible(task.facts.summary or Path(task.path).name),
     }
-
-
-def _several(spoken: Sequence[str]) -> str:
-    return f"{len(spoken)} lang." if spoken else ""
 
 
 def list_width() -> int | None:
@@ -261,7 +257,7 @@ def list_width() -> int | None:
 
 
 def _lines(listed: Sequence[ListedTask], width: int | None, *, by_folder: bool) -> Iterator[str]:
-    rows = [_cells(one) for one in listed]
+    rows = [_cells(task) for task in listed]
     columns = [head for head in _HEADINGS if any(row[head] for row in rows)]
     widths = {head: max(len(head), *(len(row[head]) for row in rows)) for head in columns}
     left = _fit(columns, widths, width)
@@ -270,15 +266,15 @@ def _lines(listed: Sequence[ListedTask], width: int | None, *, by_folder: bool) 
         return
     yield _line(columns, widths, {head: head for head in columns})
     folder = None
-    for one, row in zip(listed, rows, strict=True):
-        if by_folder and one.folder != folder:
-            folder = one.folder
+    for task, row in zip(listed, rows, strict=True):
+        if by_folder and task.folder != folder:
+            folder = task.folder
             yield f"\n{visible(folder)}"
         yield _line(columns, widths, row)
 
 
 def _fit(columns: list[str], widths: dict[str, int], width: int | None) -> int:
-    """Leave out columns until a line fits; what is left of it, below 0 where none does."""
+    """Leave out columns until a line fits; the width that remains, below 0 if none fits."""
     if width is None:
         return 0
     for head in ("", *_DROPPED_FIRST):
@@ -305,15 +301,15 @@ def _line(columns: Sequence[str], widths: dict[str, int], row: dict[str, str]) -
 
 
 def _stacked(listed: Sequence[ListedTask], rows: Iterable[dict[str, str]]) -> Iterator[str]:
-    """For a very narrow terminal: what there is to say of a task below its name."""
-    for one, row in zip(listed, rows, strict=True):
-        yield visible(one.title)
+    """For a very narrow terminal: the facts about a task below its name."""
+    for task, row in zip(listed, rows, strict=True):
+        yield visible(task.title)
         facts = (f"{row['Docs']} docs" if row["Docs"] else "", row["Language"], row["Asked as"])
         yield f"  {', '.join(filter(None, facts))}"
 
 
 def _footer(listed: Sequence[ListedTask]) -> str:
-    tasks = sum(len(one.members) or (one.facts.kind != "suite") for one in listed)
+    tasks = sum(len(task.members) or (task.facts.kind != "suite") for task in listed)
     return (
         f"{counted(len(listed), 'name')}, {counted(tasks, 'task')}. One in full: lm-eval ls tasks NAME. "
         "Narrow the list: --search WORDS, --tag TAG, --language LANGUAGE."
@@ -354,11 +350,11 @@ def _known() -> dict[str, str]:
 
 
 def language_codes(written: str) -> frozenset[str]:
-    """What a language, as data sets call it, is compared by: ``deu_Latn`` → ``deu_latn``, ``de``."""
-    whole = written.strip().lower().replace("-", "_")
-    words = whole.replace(" ", "_").split("_")
+    """The codes of a language as data sets write it: ``deu_Latn`` → ``deu_latn``, ``de``."""
+    code = written.strip().lower().replace("-", "_")
+    words = code.replace(" ", "_").split("_")
     known = _known()
     codes = {known[word] for word in (words[:1] if len(words) < 3 else words) if word in known}
     if len(words) == 2 and words[0] not in known and words[1] in known:  # North Macedonian
         codes.add(known[words[1]])
-    return frozenset({whole, *codes})
+    return frozenset({code, *codes})

@@ -37,7 +37,7 @@ class DataPlan:
 
 @dataclass
 class FetchPlan:
-    """What all tasks need, and why some cannot be had."""
+    """What all tasks need, and why some data cannot be fetched."""
 
     by_data: dict[tuple[HubRepo, str], DataPlan] = field(default_factory=dict)
     local: list[str] = field(default_factory=list)
@@ -69,7 +69,7 @@ class FetchPlan:
 
 
 def fetch(args: argparse.Namespace) -> int:
-    """Fetch what the tasks need, and say what that is; exit code 1 if something cannot be had."""
+    """Fetch and print what the tasks need; exit code 1 if something cannot be fetched."""
     selectors = split_list(args.tasks)
     if not selectors:
         raise UsageError(
@@ -124,7 +124,7 @@ def _fetch(entry: DataPlan, plan: FetchPlan, bar: Progress) -> None:
 
 
 MOST_LINES = 5
-"""With more configurations of one data set than these, one line has them all."""
+"""More configurations of one data set than this share one line."""
 
 
 def _lines(plan: FetchPlan, *, show_all: bool) -> Iterator[str]:

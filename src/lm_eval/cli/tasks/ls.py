@@ -74,8 +74,8 @@ def _print_tasks(args: argparse.Namespace) -> None:
         return
     if any(narrowed.values()) or args.json:
         raise UsageError("Give names, or --search, --tag, --language and --json, not both.")
-    for at, name in enumerate(args.names):
-        print("\n" if at else "", end="")
+    for index, name in enumerate(args.names):
+        print("\n" if index else "", end="")
         print_card(name, args.include_path)
 
 
@@ -145,7 +145,7 @@ def _print(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def _print_stacked(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> None:
-    """For a narrow terminal: each name on a line, and what there is to say about it below."""
+    """For a narrow terminal: each name on a line, and the facts about it below."""
     inside = {"width": width, "initial_indent": "  ", "subsequent_indent": "  "}
     for name, *facts, last in rows:
         print(visible(name))
@@ -167,45 +167,36 @@ def _print_plainly(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> No
 
 _LABEL = 12
 _SHOWN_TASKS = 12
-_SAID = (
-    "summary",
-    "n",
-    "total",
-    "language",
-    "licence",
-    "license",
-    "gated",
-    "paper",
-    "baseline",
-    "splits",
-    "homepage",
+_SHOWN_KEYS = (
+    *("summary", "n", "total", "language", "licence", "license", "gated", "paper", "baseline"),
+    *("splits", "homepage"),
 )
-"""Metadata that have lines of their own."""
+"""Metadata that other lines of the card show."""
 
 
 @dataclass(frozen=True)
 class Card:
-    """What is known of a task, family, group or tag."""
+    """What is known about a task, family, group or tag."""
 
     summary: str
     facts: Sequence[tuple[str, str]]
-    """Labels and what they say."""
+    """Labels and texts."""
     first: TaskConfig | None
     """The first task; None for one that is a Python class."""
     is_suite: bool
 
 
 def card_of(name: str, manager: TaskManager, include_path: Sequence[str] | None) -> Card:
-    """The card of a name; an unknown one is an error that says what is near."""
+    """The card of a name; an unknown name is an error that suggests similar ones."""
     from lm_eval.cli.tasks.catalog import listed_tasks
     from lm_eval.tasks.index import task_roots
 
     entry = manager.index.get(name)
     if entry is None:
-        manager.read(name)  # says what is near
+        manager.read(name)  # an error that suggests similar names
         raise UnknownTaskError(f"{name!r} is registered by code, so no file describes it.")
     listed = listed_tasks(manager.known, task_roots(include_path)[0])
-    line = next((one for one in listed if name == one.name or name in one.members), None)
+    line = next((task for task in listed if name == task.name or name in task.members), None)
     if line is not None and name in line.members:
         line = line.member(name)
     inside = _inside(entry, manager)
@@ -218,7 +209,7 @@ def card_of(name: str, manager: TaskManager, include_path: Sequence[str] | None)
 
 
 def print_card(name: str, include_path: Sequence[str] | None) -> None:
-    """Print what is known of a task, family, group or tag."""
+    """Print what is known about a task, family, group or tag."""
     from lm_eval.cli.tasks.catalog import list_width
     from lm_eval.tasks.loader import TaskManager
 
@@ -284,7 +275,7 @@ def _facts(
         yield from _homepage(config)
         yield "asked as", _asked_as(config, line)
         yield "also fits", _fitting(config, manager)
-        is_part = entry.family not in (None, entry.name)  # what its file counts is the family
+        is_part = entry.family not in (None, entry.name)  # its file counts the whole family
         stated = {k: v for k, v in (config.metadata or {}).items() if k != "splits" or not is_part}
         yield from _stated(stated, line)
     elif entry.kind == "group":
@@ -295,9 +286,9 @@ def _facts(
     if line is not None and line.tags:
         yield "tags", visible(", ".join(line.tags))
     areas = [
-        f"{name} ({len(one.members)})"
-        for name, one in manager.index.items()
-        if one.family == entry.name and one.kind == "group" and name != entry.name
+        f"{name} ({len(area.members)})"
+        for name, area in manager.index.items()
+        if area.family == entry.name and area.kind == "group" and name != entry.name
     ]
     if areas:
         yield "areas", visible(listing(areas, 40))
@@ -317,14 +308,14 @@ def _data(config: TaskConfig, *, is_family: bool) -> str:
     asked = config.test_split or config.validation_split
     settings = config.fewshot_config or {}
     pool = settings.get("split") or config.fewshot_split or config.training_split
-    said = f"{path}{name}" + (f", split {asked}" if asked else "")
+    text = f"{path}{name}" + (f", split {asked}" if asked else "")
     if settings.get("samples") is not None:
-        said += ", examples of its own"
+        text += ", examples of its own"
     elif pool:
-        said += f", examples from {pool}"
+        text += f", examples from {pool}"
     if config.dataset_revision:
-        said += f", revision {config.dataset_revision[:12]}"
-    return visible(said)
+        text += f", revision {config.dataset_revision[:12]}"
+    return visible(text)
 
 
 def _homepage(config: TaskConfig) -> Iterator[tuple[str, str]]:
@@ -344,7 +335,7 @@ def _asked_as(config: TaskConfig, line: ListedTask | None) -> str:
 
 
 def _fitting(config: TaskConfig, manager: TaskManager) -> str:
-    """The other formats that the task can be asked in, tried on its rows where there are any."""
+    """The other formats that the task can be asked in, tried on its rows if it has any."""
     own = str(config.formats) if isinstance(config.formats, str) else ""
     if config.has_format_map:
         own = next(iter(config.own_formats), "")
@@ -362,7 +353,7 @@ def _fitting(config: TaskConfig, manager: TaskManager) -> str:
 
 
 def _stated(metadata: Mapping[str, Any], line: ListedTask | None) -> Iterator[tuple[str, str]]:
-    """What the file says beside its settings."""
+    """What the file says besides its settings."""
     if isinstance(metadata.get("baseline"), int | float):
         yield "chance", f"{metadata['baseline']:.3g}"
     if line is not None and line.facts.licence:
@@ -377,7 +368,7 @@ def _stated(metadata: Mapping[str, Any], line: ListedTask | None) -> Iterator[tu
     if isinstance(splits, Mapping) and all(isinstance(docs, int) for docs in splits.values()):
         yield "splits", visible(", ".join(f"{name} {docs:,}" for name, docs in splits.items()))
     for key, value in metadata.items():
-        if key not in _SAID and isinstance(value, str | int | float):
+        if key not in _SHOWN_KEYS and isinstance(value, str | int | float):
             yield visible(str(key), _LABEL - 1), visible(str(value))
 
 

@@ -39,7 +39,7 @@ from lm_eval.text.terminal import visible
 
 
 class CheckOutcome(Enum):
-    """How a check ended; the value is how the summary says it."""
+    """How a check ended; the value is the wording of the summary."""
 
     OK = "ok"
     NO_DATA = "ok without their docs"
@@ -62,9 +62,9 @@ class CheckFinding:
     is_invented: bool = False
     """Whether the docs are invented rows."""
     rows: int | None = None
-    """Rows of the split, where the task is about some of them only."""
+    """Rows of the split, if the task uses only some of them."""
     bad_docs: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    """Why docs cannot be asked → which."""
+    """Why docs cannot be asked → their ids."""
 
 
 @dataclass
@@ -228,7 +228,7 @@ def _validate_named(args: argparse.Namespace, checker: Checker, selectors: list[
 
 
 def _plain_family(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
-    """Those of a family's tasks of which nothing is to be said but that they are ok; none of a few."""
+    """The tasks of a family that are simply ok, for one line about all of them; empty for a few."""
     plain = [f for f in findings if f.outcome is CheckOutcome.OK and not f.bad_docs]
     return plain if len(plain) > SHOWN else []
 
@@ -241,7 +241,7 @@ def _family_line(selector: str, findings: Sequence[CheckFinding]) -> str:
 
 
 def _print_same(alike: Iterable[Sequence[CheckFinding]]) -> None:
-    """The tasks whose error is that of another, whose text was printed."""
+    """Print the tasks that have the same error as another one, whose text was printed."""
     for first, *others in alike:
         if others:
             names = visible(listing([finding.name for finding in others], SHOWN))
@@ -269,7 +269,7 @@ def _validate_all(args: argparse.Namespace, checker: Checker) -> int:
 
 
 def _print_causes(findings: Sequence[CheckFinding], *, show_all: bool) -> None:
-    """The tasks of one outcome, those with a common cause together."""
+    """Print the tasks of one outcome, those with a common cause together."""
     by_cause: dict[str, list[CheckFinding]] = {}
     for finding in findings:
         by_cause.setdefault(finding.cause, []).append(finding)
@@ -317,13 +317,13 @@ def _total(counts: Counter[CheckOutcome]) -> str:
 
 def _line(finding: CheckFinding, word: str) -> str:
     if finding.outcome is CheckOutcome.OK:
-        said = f"{visible(finding.name)}: {counted(finding.docs, 'doc')} rendered"
-        said += "" if finding.rows is None else f", of {finding.rows:,} rows"
-        said += " (invented rows)" if finding.is_invented else ""
+        text = f"{visible(finding.name)}: {counted(finding.docs, 'doc')} rendered"
+        text += "" if finding.rows is None else f", of {finding.rows:,} rows"
+        text += " (invented rows)" if finding.is_invented else ""
     else:
         name = f"{visible(finding.name)}: " if finding.kind == "task" else ""
-        said = f"{name}{visible(finding.message, keep=chr(10))}"
-    return f"{word:<8} {said}{''.join(map(_bad_docs, finding.bad_docs.items()))}"
+        text = f"{name}{visible(finding.message, keep=chr(10))}"
+    return f"{word:<8} {text}{''.join(map(_bad_docs, finding.bad_docs.items()))}"
 
 
 def _bad_docs(entry: tuple[str, Sequence[int]]) -> str:
@@ -336,7 +336,7 @@ def _bad_docs(entry: tuple[str, Sequence[int]]) -> str:
 
 @contextmanager
 def _warnings_kept() -> Iterator[list[str]]:
-    """Keep our warnings instead of printing them; those of strangers' modules are theirs."""
+    """Collect our warnings instead of printing them, and ignore those of other packages."""
     kept: dict[str, None] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

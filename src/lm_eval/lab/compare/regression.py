@@ -47,7 +47,7 @@ class ResultChange(AsDict):
     test: str
     num_items: int
     detects: float | None
-    """The true difference that 4 of 5 such pairs of runs would find at this level, as the only result."""
+    """A true difference that 4 of 5 such pairs of runs would find at this level, as the only result."""
     higher_is_better: bool
     share_read: tuple[float, float] | None
     """The share of replies with an answer, before and after; None if nothing is read from text."""

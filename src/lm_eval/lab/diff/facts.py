@@ -1,6 +1,6 @@
 """What two results files say about how their runs were made, side by side: ``FactDiff``s by topic.
 
-Topics come in the order in which they explain a difference: model, arguments, settings, versions, task,
+Topics are in the order in which they explain a difference: model, arguments, settings, versions, task,
 format, reader.
 """
 
@@ -56,14 +56,14 @@ class Change:
 
 @dataclass(frozen=True)
 class FactDiff:
-    """One topic: what is the same in both runs, or what is not."""
+    """One topic: what is the same in both runs, or what differs."""
 
     topic: str
     changes: tuple[Change, ...] = ()
     same: str = ""
     """What both have, in words."""
     is_known: bool = True
-    """False where one of the files does not say."""
+    """False if one of the files does not say."""
 
     @property
     def is_same(self) -> bool:
@@ -115,7 +115,7 @@ def result_findings(a: StoredResult, b: StoredResult) -> list[FactDiff]:
 
 
 def _settings(a: StoredResult, b: StoredResult) -> FactDiff:
-    """How questions were put, and what else was chosen for the run."""
+    """How questions were asked, and what else was chosen for the run."""
     ours, theirs = a.run.results, b.run.results
     shots = a.fact("n-shot")
     changes = _change("num_fewshot", shots, b.fact("n-shot"))
@@ -130,13 +130,13 @@ def _settings(a: StoredResult, b: StoredResult) -> FactDiff:
 
 
 def _permuted(result: StoredResult) -> Any:
-    """In which orders of their choices docs were asked; None: in that of the data alone."""
+    """The mode of ``--permute``; None if docs were asked in the order of the data alone."""
     facts = result.fact("choice_order")
     return facts.get("mode") if isinstance(facts, Mapping) else None
 
 
 def _config(results: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The run's own settings, without keys that another program may have written down."""
+    """The run's settings, without secrets that another program may have written into them."""
     config: Any = redacted(results.get("config"))
     return config if isinstance(config, Mapping) else {}
 
@@ -154,7 +154,7 @@ def _versions(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> FactDiff:
 
 
 def _task(a: StoredResult, b: StoredResult) -> FactDiff:
-    """The task's own fingerprint where both have one, else its config; and its version."""
+    """The task's fingerprint if both have one, otherwise its config; and its version."""
     prints = _fingerprint(a), _fingerprint(b)
     changes = _change("version", a.fact("versions"), b.fact("versions"))
     changes += _change("task", a.task, b.task)
@@ -186,8 +186,8 @@ def _format_and_reader(a: StoredResult, b: StoredResult) -> list[FactDiff]:
     first, second = _format_data(ours), _format_data(theirs)
     keys = [key for key in dict.fromkeys([*first, *second]) if key != "summary"]
     differing = _changes(keys, first, second)
-    prints = [(one or {}).get("fingerprint") for one in (ours, theirs)]
-    if prints[0] != prints[1] and not differing:  # the fields are those of today's built-ins
+    prints = [(facts or {}).get("fingerprint") for facts in (ours, theirs)]
+    if prints[0] != prints[1] and not differing:  # the fields come from today's built-in formats
         differing.append(Change("fingerprint", *prints))
     reading = tuple(change for change in differing if change.key == "scorer")
     others = tuple(change for change in differing if change.key != "scorer")
@@ -200,12 +200,12 @@ def _format_and_reader(a: StoredResult, b: StoredResult) -> list[FactDiff]:
 
 
 def _format_data(facts: Mapping[str, Any] | None) -> dict[str, Any]:
-    """The fields of a format from what a results file says of it."""
+    """The fields of a format, from the facts that a results file has about it."""
     if facts is None:
         return {"name": PLAIN}
     try:
-        given = yaml.safe_load(str(facts.get("yaml")))
-        made = compile_format(given, name=str(facts.get("format")))
+        data = yaml.safe_load(str(facts.get("yaml")))
+        made = compile_format(data, name=str(facts.get("format")))
     except (LmEvalError, yaml.YAMLError, TypeError, ValueError):
         return {
             "name": facts.get("format"),
@@ -236,14 +236,14 @@ def _changes(
 
 
 def _says_no(*values: Any) -> bool:
-    """Whether a value is 0 or false: a setting that was made, unlike None."""
+    """Whether a value is 0 or false: somebody set it, unlike None."""
     return any(value is False or value == 0 for value in values)
 
 
 def _both_say(
     keys: Iterable[str], first: Mapping[str, Any], second: Mapping[str, Any]
 ) -> list[Change]:
-    """Changes of what both files speak of: another program writes down other facts."""
+    """Changes of the facts that both files have: another program may write other facts."""
     return _changes([key for key in keys if key in first and key in second], first, second)
 
 
@@ -252,18 +252,18 @@ def _inner(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[Change]:
 
 
 def _mapping_changes(first: Any, second: Any) -> list[Change]:
-    """Changes key by key; as a whole where one side is not a mapping (a text of the harness)."""
+    """Changes key by key; as a whole if one side is not a mapping (the harness writes a text)."""
     ours, theirs = first or {}, second or {}
     if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
         return _inner(ours, theirs)
     return _change("all", first, second)
 
 
-def _arguments_words(given: Any) -> str:
+def _arguments_words(arguments: Any) -> str:
     """``seed=1, max_length=512``; ``none``."""
-    if not isinstance(given, Mapping):
-        return str(given or "none")
-    return ", ".join(f"{name}={value}" for name, value in given.items()) or "none"
+    if not isinstance(arguments, Mapping):
+        return str(arguments or "none")
+    return ", ".join(f"{name}={value}" for name, value in arguments.items()) or "none"
 
 
 def _shown(value: Any) -> str:

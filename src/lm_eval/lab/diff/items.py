@@ -1,8 +1,8 @@
 """Two results item by item: where each pair of samples begins to differ, with the first examples.
 
-Samples are read side by side in the order of their docs, one of each at a time. A pair differs first in
-its prompt, else in the answer to the same prompt, else in how the same answer was read, else in the
-score of the same reading; what that is decides to which stage its difference in score belongs.
+Samples are read side by side in the order of their docs, one of each at a time. The first of these
+stages in which a pair differs explains its difference in score: the prompt, the answer to the same
+prompt, how the same answer was read, the score of the same reading.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ COUNTED = (
     *("targets", "prompts", "no_prompts", "same_prompts", "tokens", "answers", "same_answers"),
     *("readings", "with_reading", "replies_a", "replies_b", "read_a", "read_b"),
 )
-"""``changed``: same number, other content; ``moved``: the reverse; ``no_…``: not stored."""
+"""``changed``: same doc id, other content; ``moved``: the reverse; ``no_…``: not stored."""
 
 
 @dataclass
 class ItemDiff:
-    """What two results have in common, item by item, and what not."""
+    """What two results have in common, item by item, and where they differ."""
 
     scores: tuple[array[float], array[float]] = field(
         default_factory=lambda: (array("d"), array("d"))
     )
-    """Of all items of either result that have a number."""
+    """The scores of each result, for all items that have a number."""
     paired: tuple[array[float], array[float]] = field(
         default_factory=lambda: (array("d"), array("d"))
     )
-    """Of the items that both have with the same content."""
+    """The scores of the items that both have with the same content."""
     all_clusters: tuple[list[str], list[str]] = field(default_factory=lambda: ([], []))
-    """What each of ``scores`` belongs to, where that is known."""
+    """The cluster of each of ``scores``, if that is known."""
     clusters: list[str] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    """``COUNTED``: how many items are shared, and how many pairs differ in what."""
+    """By the names in ``COUNTED``: how many items are shared, and how many pairs differ in what."""
     parts: dict[Stage, float] = field(default_factory=lambda: dict.fromkeys(STAGES, 0.0))
     """Stage → sum of score differences of the pairs that first differ there."""
     flipped: Counter[Stage] = field(default_factory=Counter)
-    """Stage → pairs with another score that first differ there."""
+    """Stage → pairs with different scores that first differ there."""
     examples: dict[str, list[tuple[Sample, Sample]]] = field(default_factory=dict)
     flips: tuple[list[int], list[int]] = field(default_factory=lambda: ([], []))
     """Docs with a higher score in the first and in the second."""
     largest_change: float = 0.0
-    """Of a log-likelihood of the same continuation after the same prompt."""
+    """The largest change of a log-likelihood of the same continuation after the same prompt."""
     num_numbers: int = 0
 
 
@@ -114,11 +114,11 @@ def _doc_id(sample: Mapping[str, Any]) -> int:
 
 
 def _of_filter(samples: Iterable[Sample], filter_name: str | None) -> Iterator[Sample]:
-    """The samples under one filter; under the first of them where none is named."""
+    """The samples under one filter; if none is named, under the first filter."""
     for sample in samples:
-        own = sample.get("filter", "none")
-        filter_name = own if filter_name is None else filter_name
-        if own == filter_name and not sample.get("missing"):
+        of_sample = sample.get("filter", "none")
+        filter_name = of_sample if filter_name is None else filter_name
+        if of_sample == filter_name and not sample.get("missing"):
             yield sample
 
 
@@ -135,137 +135,133 @@ def _compared(
     first: Iterator[Sample], second: Iterator[Sample], metrics: tuple[str, str], show: int
 ) -> ItemDiff:
     tally = _DiffTally(metrics, show)
-    one, other = next(first, None), next(second, None)
-    while one is not None or other is not None:
-        at_a = _doc_id(one) if one is not None else None
-        at_b = _doc_id(other) if other is not None else None
-        if at_b is None or (at_a is not None and at_a < at_b):
-            assert one is not None
-            tally.alone(one, 0)
-            one = next(first, None)
-        elif at_a is None or at_b < at_a:
-            assert other is not None
-            tally.alone(other, 1)
-            other = next(second, None)
+    a, b = next(first, None), next(second, None)
+    while a is not None or b is not None:
+        if b is None or (a is not None and _doc_id(a) < _doc_id(b)):
+            assert a is not None
+            tally.alone(a, 0)
+            a = next(first, None)
+        elif a is None or _doc_id(b) < _doc_id(a):
+            tally.alone(b, 1)
+            b = next(second, None)
         else:
-            assert one is not None
-            assert other is not None
-            tally.pair(one, other)
-            one, other = next(first, None), next(second, None)
+            tally.pair(a, b)
+            a, b = next(first, None), next(second, None)
     return tally.done()
 
 
 class _DiffTally:
-    """Counts pairs; of samples only the first examples are kept."""
+    """Counts pairs, and keeps the first examples of each kind."""
 
     def __init__(self, metrics: tuple[str, str], show: int) -> None:
         self._metrics = metrics
         self._show = show
-        self._found = ItemDiff()
+        self._diff = ItemDiff()
         self._unpaired: tuple[set[str], set[str]] = (set(), set())
 
     def alone(self, sample: Sample, side: int) -> None:
-        self._found.counts["only_a" if side == 0 else "only_b"] += 1
+        self._diff.counts["only_a" if side == 0 else "only_b"] += 1
         self._unpaired[side].add(_content(sample))
         self._score(sample, side)
 
-    def pair(self, one: Sample, other: Sample) -> None:
-        diff = self._found
-        scores = (self._score(one, 0), self._score(other, 1))
-        if _content(one) != _content(other):
+    def pair(self, a: Sample, b: Sample) -> None:
+        diff = self._diff
+        scores = (self._score(a, 0), self._score(b, 1))
+        if _content(a) != _content(b):
             diff.counts["changed"] += 1
-            self._unpaired[0].add(_content(one))
-            self._unpaired[1].add(_content(other))
-            self._example("changed", one, other)
+            self._unpaired[0].add(_content(a))
+            self._unpaired[1].add(_content(b))
+            self._example("changed", a, b)
             return
         diff.counts["shared"] += 1
-        self._count_read(one, other)
-        stage = self._stage(one, other)
+        self._count_read(a, b)
+        stage = self._stage(a, b)
         if None in scores:
             diff.counts["unscored"] += 1
             return
         difference = float(scores[0] or 0) - float(scores[1] or 0)
         for side, score in enumerate(scores):
             diff.paired[side].append(float(score or 0))
-        if one.get("cluster") is not None:
-            diff.clusters.append(str(one["cluster"]))
+        if a.get("cluster") is not None:
+            diff.clusters.append(str(a["cluster"]))
         if difference:
             diff.counts["flips"] += 1
-            self._example("flips", one, other)
-            diff.flips[0 if difference > 0 else 1].append(_doc_id(one))
+            self._example("flips", a, b)
+            diff.flips[0 if difference > 0 else 1].append(_doc_id(a))
             stage = "score" if stage == "nothing" else stage
             diff.parts[stage] += difference
             diff.flipped[stage] += 1
 
     def done(self) -> ItemDiff:
-        self._found.counts["moved"] = len(self._unpaired[0] & self._unpaired[1])
-        return self._found
+        self._diff.counts["moved"] = len(self._unpaired[0] & self._unpaired[1])
+        return self._diff
 
-    def _count_read(self, one: Sample, other: Sample) -> None:
-        """What is not read from text, such as choices that were scored, counts as read."""
-        counts = self._found.counts
-        readings = [_readings(sample) for sample in (one, other)]
+    def _count_read(self, a: Sample, b: Sample) -> None:
+        """Count answers that were read; what is not read from text, such as scored choices, is too."""
+        counts = self._diff.counts
+        readings = [_readings(sample) for sample in (a, b)]
         counts["with_reading"] += any(readings)
-        for side, some in zip("ab", readings, strict=True):
-            counts[f"reads_{side}"] += bool(some)
-            counts[f"replies_{side}"] += len(some) or 1
-            counts[f"read_{side}"] += sum(one.get("no_answer") is None for one in some or [{}])
+        for side, of_side in zip("ab", readings, strict=True):
+            counts[f"reads_{side}"] += bool(of_side)
+            counts[f"replies_{side}"] += len(of_side) or 1
+            answers = [reading for reading in of_side or [{}] if reading.get("no_answer") is None]
+            counts[f"read_{side}"] += len(answers)
 
     def _score(self, sample: Sample, side: int) -> float | None:
         value = sample.get(self._metrics[side])
         if not isinstance(value, bool | int | float) or not math.isfinite(value):
             return None
-        self._found.scores[side].append(float(value))
+        self._diff.scores[side].append(float(value))
         if sample.get("cluster") is not None:
-            self._found.all_clusters[side].append(str(sample["cluster"]))
+            self._diff.all_clusters[side].append(str(sample["cluster"]))
         return float(value)
 
-    def _example(self, kind: str, one: Sample, other: Sample) -> None:
-        kept = self._found.examples.setdefault(kind, [])
+    def _example(self, kind: str, a: Sample, b: Sample) -> None:
+        kept = self._diff.examples.setdefault(kind, [])
         if len(kept) < self._show:
-            kept.append((one, other))
+            kept.append((a, b))
 
-    def _differs(self, kind: str, one: Sample, other: Sample) -> None:
-        self._found.counts[kind] += 1
-        self._example(kind, one, other)
+    def _differs(self, kind: str, a: Sample, b: Sample) -> None:
+        self._diff.counts[kind] += 1
+        self._example(kind, a, b)
 
-    def _stage(self, one: Sample, other: Sample) -> Stage:
-        """Where this pair begins to differ; what is beside the way is counted too."""
-        if "fewshot_docs" not in one or "fewshot_docs" not in other:
-            self._found.counts["no_shots"] += 1
-        elif one["fewshot_docs"] != other["fewshot_docs"]:
-            self._differs("shots", one, other)
-        if str(one.get("target")) != str(other.get("target")):
-            self._differs("targets", one, other)
-        if not prompt_texts(one) or not prompt_texts(other):
-            self._found.counts["no_prompts"] += 1
-        if _prompt(one) != _prompt(other):
-            self._differs("prompts", one, other)
+    def _stage(self, a: Sample, b: Sample) -> Stage:
+        """Where this pair begins to differ; examples, targets and tokens are counted on the way."""
+        if "fewshot_docs" not in a or "fewshot_docs" not in b:
+            self._diff.counts["no_shots"] += 1
+        elif a["fewshot_docs"] != b["fewshot_docs"]:
+            self._differs("shots", a, b)
+        if str(a.get("target")) != str(b.get("target")):
+            self._differs("targets", a, b)
+        if not prompt_texts(a) or not prompt_texts(b):
+            self._diff.counts["no_prompts"] += 1
+        if _prompt(a) != _prompt(b):
+            self._differs("prompts", a, b)
             return "prompt"
-        self._found.counts["same_prompts"] += 1
-        if one.get("tokens") != other.get("tokens") and one.get("tokens") and other.get("tokens"):
-            self._differs("tokens", one, other)
-        if one.get("resps") != other.get("resps"):
-            self._differs("answers", one, other)
-            self._numbers(one, other)
+        self._diff.counts["same_prompts"] += 1
+        if a.get("tokens") != b.get("tokens") and a.get("tokens") and b.get("tokens"):
+            self._differs("tokens", a, b)
+        if a.get("resps") != b.get("resps"):
+            self._differs("answers", a, b)
+            self._numbers(a, b)
             return "answer"
-        self._found.counts["same_answers"] += 1
-        if _reading(one) != _reading(other):
-            self._differs("readings", one, other)
+        self._diff.counts["same_answers"] += 1
+        if _reading(a) != _reading(b):
+            self._differs("readings", a, b)
             return "reading"
         return "nothing"
 
-    def _numbers(self, one: Sample, other: Sample) -> None:
-        """How far log-likelihoods of the same texts are apart."""
-        ours, theirs = _logprobs(one), _logprobs(other)
+    def _numbers(self, a: Sample, b: Sample) -> None:
+        """Note how far log-likelihoods of the same texts are apart."""
+        ours, theirs = _logprobs(a), _logprobs(b)
         if ours and len(ours) == len(theirs):
-            self._found.num_numbers += 1
+            self._diff.num_numbers += 1
             far = max(abs(x - y) for x, y in zip(ours, theirs, strict=True))
-            self._found.largest_change = max(self._found.largest_change, far)
+            self._diff.largest_change = max(self._diff.largest_change, far)
 
 
 def _readings(sample: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """How each reply to a doc was read; empty where nothing was read from text."""
+    """How each reply to a doc was read; empty if nothing was read from text."""
     readings = sample.get("readings") or [sample.get("reading")]
     return [reading for reading in readings if isinstance(reading, Mapping)]
 
@@ -275,12 +271,12 @@ def _content(sample: Mapping[str, Any]) -> str:
 
 
 def _prompt(sample: Mapping[str, Any]) -> Any:
-    """What was sent; where that is not stored, what it was made from."""
+    """What was sent; if that is not stored, what it was made from."""
     return prompt_texts(sample) or sample.get("prompt_key")
 
 
 def _reading(sample: Mapping[str, Any]) -> Any:
-    """How the reply was read: our reading, or what the filters left of it."""
+    """How the reply was read: our reading, or what the harness's filters kept of it."""
     reading = sample.get("reading")
     if isinstance(reading, Mapping):
         return reading.get("value"), reading.get("no_answer")
@@ -289,8 +285,8 @@ def _reading(sample: Mapping[str, Any]) -> Any:
 
 def _logprobs(sample: Mapping[str, Any]) -> list[float]:
     logprobs = []
-    for one in sample.get("resps") or ():
-        pair = one[0] if isinstance(one, list) and one else None
+    for replies in sample.get("resps") or ():
+        pair = replies[0] if isinstance(replies, list) and replies else None
         if not isinstance(pair, list):
             return []
         try:

@@ -1,8 +1,8 @@
 """Why two stored runs have different scores: settings, items, prompts, answers, readings, in this order.
 
-In: two runs. Out: a ``RunDiff`` with a ``ResultDiff`` for each result that both have, whose difference
-in score is the sum of what items, prompts, answers, readings and scoring contribute; ``conclusion``
-says in words what explains it.
+In: two runs. Out: a ``RunDiff`` with a ``ResultDiff`` for each result that both have. Its difference in
+score is the sum of what items, prompts, answers, readings and scoring contribute; ``conclusion`` says in
+words what explains it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lm_eval.text.numbers import number, p_equals, signed
 from lm_eval.text.terminal import visible
 
 Parts = dict[str, float]
-"""``items``, ``prompts``, ``answers``, ``readings``, ``scoring`` → what of the difference is theirs."""
+"""``items``, ``prompts``, ``answers``, ``readings``, ``scoring`` → their part of the difference."""
 NO_METRIC = "no score"
 PART_NAMES = {
     "prompt": "prompts",
@@ -45,25 +45,25 @@ class ResultDiff:
     metrics: tuple[str, str]
     scores: tuple[Estimate | None, Estimate | None]
     paired: Paired | None
-    """On the items that both have; None where scores are not known item by item, or ``no_test``."""
+    """On the items that both have; None if scores are not known item by item, or with ``no_test``."""
     findings: tuple[FactDiff, ...]
     items: ItemDiff | None
-    """None where one of the runs has no samples."""
+    """None if one of the runs has no samples."""
     parts: Parts
     no_items: str = ""
-    """Why there is nothing item by item."""
+    """Why nothing is known item by item."""
     no_test: str = ""
     """What has to be installed for the test of the items that both have."""
 
     @property
     def difference(self) -> float | None:
-        """First less second."""
+        """First minus second."""
         first, second = self.scores
         return None if first is None or second is None else first.value - second.value
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON; samples stay in their files."""
-        counts = {} if self.items is None else {one: self.items.counts[one] for one in COUNTED}
+        counts = {} if self.items is None else {name: self.items.counts[name] for name in COUNTED}
         flips = ((), ()) if self.items is None else self.items.flips
         return {
             "names": list(self.names),
@@ -89,7 +89,7 @@ class RunDiff:
     findings: tuple[FactDiff, ...]
     results: tuple[ResultDiff, ...]
     left_out: tuple[tuple[str, ...], tuple[str, ...]]
-    """Results that one run has and the other has not."""
+    """Results that only the first run has, and that only the second has."""
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
@@ -114,10 +114,10 @@ def diff_runs(
     """Two runs, result by result; ``formats`` pairs a format of the first with one of the second."""
     pairs = _pairs(a, b, names, formats)
     results = tuple(
-        _result(StoredResult(a, one), StoredResult(b, other), show) for one, other in pairs
+        _result(StoredResult(a, first), StoredResult(b, second), show) for first, second in pairs
     )
-    left_a = tuple(name for name in a.names if name not in {one for one, _ in pairs})
-    left_b = tuple(name for name in b.names if name not in {other for _, other in pairs})
+    left_a = tuple(name for name in a.names if name not in {first for first, _ in pairs})
+    left_b = tuple(name for name in b.names if name not in {second for _, second in pairs})
     is_chosen = bool(names or formats)
     return RunDiff(
         (a, b), tuple(run_findings(a, b)), results, ((), ()) if is_chosen else (left_a, left_b)
@@ -128,15 +128,15 @@ def _pairs(
     a: StoredRun, b: StoredRun, names: Sequence[str], formats: tuple[str, str] | None
 ) -> list[tuple[str, str]]:
     if formats is None:
-        pairs = [(one, one) for one in chosen_names(a, names, ()) if one in b.names]
+        pairs = [(name, name) for name in chosen_names(a, names, ()) if name in b.names]
         if not pairs and names:
             check_names(b, names, ())
         if not pairs and _are_single(a, b):
             pairs = [(a.names[0], b.names[0])]
     else:
         first = chosen_names(a, names, formats[:1])
-        second = {b.task_of(other): other for other in chosen_names(b, names, formats[1:])}
-        pairs = [(one, second[a.task_of(one)]) for one in first if a.task_of(one) in second]
+        second = {b.task_of(name): name for name in chosen_names(b, names, formats[1:])}
+        pairs = [(name, second[a.task_of(name)]) for name in first if a.task_of(name) in second]
     if pairs:
         return pairs
     shared = {a.task_of(name) for name in a.names} & {b.task_of(name) for name in b.names}
@@ -145,17 +145,17 @@ def _pairs(
             f"These are runs of different tasks: {a.path} has {listing(a.names, 6)}; {b.path} has "
             f"{listing(b.names, 6)}. Give two runs of one task."
         )
-    one = next(name for name in a.names if a.task_of(name) in shared)
-    other = next(name for name in b.names if b.task_of(name) == a.task_of(one))
+    of_a = next(name for name in a.names if a.task_of(name) in shared)
+    of_b = next(name for name in b.names if b.task_of(name) == a.task_of(of_a))
     raise ComparisonError(
         f"The runs share tasks ({listing(sorted(shared), 6)}) but no result: {listing(a.names, 6)} and "
         f"{listing(b.names, 6)}. To compare two formats of one task, say which: --formats "
-        f"{format_name(a, one)},{format_name(b, other)}."
+        f"{format_name(a, of_a)},{format_name(b, of_b)}."
     )
 
 
 def _are_single(a: StoredRun, b: StoredRun) -> bool:
-    """Whether each run has one result, and both are of one task: then these two are meant."""
+    """Whether each run has one result, and both are of the same task: then these two are meant."""
     if len(a.names) != 1 or len(b.names) != 1:
         return False
     return a.task_of(a.names[0]) == b.task_of(b.names[0])
@@ -180,7 +180,7 @@ def _result(a: StoredResult, b: StoredResult, show: int) -> ResultDiff:
 
 
 def _why_no_items(results: Sequence[StoredResult]) -> str:
-    """Empty where each has its samples."""
+    """Why there is nothing to compare item by item; empty if both have their samples."""
     try:
         for result in results:
             result.run.samples_path(result.name)
@@ -190,7 +190,7 @@ def _why_no_items(results: Sequence[StoredResult]) -> str:
 
 
 def _metric(result: StoredResult) -> Metric:
-    """The metric shown as the score and its filter; of answers that were only saved, none."""
+    """The metric shown as the score, and its filter; ``NO_METRIC`` if answers were only saved."""
     try:
         return primary_metric(result.run.results, result.name, str(result.run.path))
     except ComparisonError:
@@ -198,7 +198,7 @@ def _metric(result: StoredResult) -> Metric:
 
 
 def _paired(items: ItemDiff) -> tuple[Paired | None, str]:
-    """The test on the items of both runs, or what it lacks; the rest of the report does not need it."""
+    """The test on the items of both runs, or what has to be installed for it."""
     first, second = items.paired
     if not first:
         return None, ""
@@ -210,7 +210,7 @@ def _paired(items: ItemDiff) -> tuple[Paired | None, str]:
 
 
 def _parts(items: ItemDiff) -> Parts:
-    """What of the difference in score comes from where; the parts add up to it."""
+    """How much of the difference in score comes from where; the parts add up to it."""
     first, second = items.scores
     shared = len(items.paired[0])
     if not first or not second:
@@ -227,7 +227,7 @@ def _parts(items: ItemDiff) -> Parts:
 def _estimate(
     result: StoredResult, metric: Metric, items: ItemDiff | None, side: int
 ) -> Estimate | None:
-    """The score as the file has it; made from the items where the file gives no interval."""
+    """The score as the file has it; computed from the items if the file gives no interval."""
     stored = _stored(result, metric)
     scores = [] if items is None else items.scores[side]
     if items is None or not scores or (stored is not None and stored.low is not None):
@@ -276,15 +276,15 @@ def _stored(result: StoredResult, metric: Metric) -> Estimate | None:
 def conclusion(result: ResultDiff, run_facts: Sequence[FactDiff]) -> list[str]:
     """What explains the difference, and what was found equal."""
     facts = in_order([*run_facts, *result.findings])
-    said = [*_other_measure(result), _explanation(result, facts), *_rest(result)]
+    words = [*_other_measure(result), _explanation(result, facts), *_unexplained(result)]
     equal = [fact.topic for fact in facts if fact.is_same]
     equal += _equal_items(result.items)
     if any(result.parts.values()):
-        said += [] if result.paired is None else [_chance(result.paired)]
-        said += _adherence(result)
+        words += [] if result.paired is None else [_chance(result.paired)]
+        words += _adherence(result)
     if equal:
-        said.append(f"Found equal: {listing(equal)}.")
-    return said
+        words.append(f"Found equal: {listing(equal)}.")
+    return words
 
 
 def _chance(test: Paired) -> str:
@@ -293,16 +293,16 @@ def _chance(test: Paired) -> str:
     if test.p < ALPHA:
         return f"On the items of both that is more than chance gives ({p_equals(test.p)})."
     needed = test.smallest_detectable
-    said = f"On the items of both, chance alone may give as much ({p_equals(test.p)})."
+    text = f"On the items of both, chance alone may give as much ({p_equals(test.p)})."
     if needed is None:
-        return said
+        return text
     return (
-        f"{said} {test.n} items find a true difference of {number(needed)} in 4 of 5 comparisons."
+        f"{text} {test.n} items find a true difference of {number(needed)} in 4 of 5 comparisons."
     )
 
 
 def _adherence(result: ResultDiff) -> list[str]:
-    """A remark where the difference is no larger than the difference in answers read."""
+    """A remark if the difference is no larger than the difference in answers read."""
     items = result.items
     if items is None or not items.counts["with_reading"] or not items.paired[0]:
         return []
@@ -338,7 +338,7 @@ def _explanation(result: ResultDiff, facts: Sequence[FactDiff]) -> str:
             return "Item by item nothing can be said: the runs share no item."
         return "There is no difference to explain: every item that both have got the same score."
     total = result.difference
-    ordered = sorted(parts.items(), key=lambda one: -abs(one[1]))
+    ordered = sorted(parts.items(), key=lambda part: -abs(part[1]))
     words = dict(_PART_WORDS)
     if result.items.counts["changed"]:
         words["items"] = words["changed"]
@@ -347,7 +347,7 @@ def _explanation(result: ResultDiff, facts: Sequence[FactDiff]) -> str:
 
 
 def _other_measure(result: ResultDiff) -> list[str]:
-    """Said first where the two numbers do not measure the same."""
+    """A warning if the two scores do not measure the same thing."""
     first, second = map(visible, result.metrics)
     if first == second or None in result.scores:
         return []
@@ -357,15 +357,15 @@ def _other_measure(result: ResultDiff) -> list[str]:
     ]
 
 
-def _rest(result: ResultDiff) -> list[str]:
-    """Said where the parts leave something over: they are made from means over items."""
+def _unexplained(result: ResultDiff) -> list[str]:
+    """A note if the parts, which are made from means over items, do not add up to the difference."""
     if result.difference is None or not result.parts:
         return []
-    rest = result.difference - sum(result.parts.values())
-    if abs(rest) < 5e-4:
+    remainder = result.difference - sum(result.parts.values())
+    if abs(remainder) < 5e-4:
         return []
     return [
-        f"{signed(rest)} is left over: a score in the files is not the mean over the items in the "
+        f"{signed(remainder)} is left over: a score in the files is not the mean over the items in the "
         "samples. It is made in another way, or samples were lost or changed."
     ]
 
@@ -384,38 +384,36 @@ def _causes(items: ItemDiff, facts: Sequence[FactDiff]) -> str:
     """Which settings explain each stage that matters."""
     changed = {fact.topic for fact in facts if fact.changes}
     keys = {change.key for fact in facts for change in fact.changes}
-    said: list[str] = []
+    causes: list[str] = []
     if items.counts["only_a"] or items.counts["only_b"]:
-        said.append(
-            f"Behind the items: {'limit' if 'limit' in keys else 'other docs, or --samples'}."
-        )
+        cause = "limit" if "limit" in keys else "other docs, or --samples"
+        causes.append(f"Items differ because of: {cause}.")
     elif items.counts["changed"]:
-        said.append("Behind the items: docs with other content.")
+        causes.append("Items differ because of: docs with other content.")
     if items.flipped["prompt"]:
         topics = ["few-shot examples"] if items.counts["shots"] else []
         topics += [topic for topic in ("settings", "task", "format") if topic in changed]
-        said.append(
-            f"Behind the prompts: {listing(topics) if topics else 'nothing that is stored'}."
-        )
+        cause = listing(topics) if topics else "nothing that is stored"
+        causes.append(f"Prompts differ because of: {cause}.")
     if items.flipped["answer"]:
-        said.append(_behind_answers(facts))
+        causes.append(_cause_of_answers(facts))
     if items.flipped["reading"]:
-        what = "the reader" if "reader" in changed else "the code of the reader (versions)"
-        said.append(f"Behind the readings: {what}.")
+        cause = "the reader" if "reader" in changed else "the code of the reader (versions)"
+        causes.append(f"Readings differ because of: {cause}.")
     if items.flipped["score"]:
-        what = "the targets" if items.counts["targets"] else "the metric, or its code"
-        said.append(f"Behind the scoring: {what}.")
-    return "".join(f" {one}" for one in said)
+        cause = "the targets" if items.counts["targets"] else "the metric, or its code"
+        causes.append(f"Scoring differs because of: {cause}.")
+    return "".join(f" {cause}" for cause in causes)
 
 
-def _behind_answers(facts: Sequence[FactDiff]) -> str:
+def _cause_of_answers(facts: Sequence[FactDiff]) -> str:
     """How many docs were asked does not change an answer; everything else about a run may."""
     changed = {
         fact.topic for fact in facts if any(change.key != "limit" for change in fact.changes)
     }
-    topics = [one for one in ("model", "arguments", "settings", "versions") if one in changed]
+    topics = [name for name in ("model", "arguments", "settings", "versions") if name in changed]
     if topics:
-        return f"Behind the answers: {listing(topics)}."
+        return f"Answers differ because of: {listing(topics)}."
     return (
         "Model, arguments and settings are the same, so the answers to one prompt are not repeatable: "
         "sampling, batching or hardware."
