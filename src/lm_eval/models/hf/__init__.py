@@ -1,4 +1,4 @@
-"""The parts of ``HFLM``, for models of ``transformers``: loading, tokens, forward passes, generation.
+"""The parts of ``HFLM``, for models of ``transformers``: loading, tokens, scoring, generation.
 
 Read in this order: auto_batch, forward, options, sources, loading, tokens, tree_forward,
 tree_scoring, endings, generation, engine, harness, identity.

@@ -1,8 +1,8 @@
 """How many rows go through a model at a time: what fits, found while working.
 
 The size grows with every pass that succeeds and halves with every one that runs out of memory; the
-rows of a failed pass are taken again in smaller passes. What is found holds for all later passes.
-How rows are put together changes how fast answers come, never which.
+rows of a failed pass are run again in smaller passes. The size that was found holds for all later
+passes. How rows are put together changes how fast answers come, never the answers.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _OUT_OF_MEMORY = (
 class AutoBatch:
     """The size of passes. ``size`` fixes the rows of each; None finds how many tokens fit.
 
-    ``start`` and ``most`` are padded tokens per pass, rows times the longest, and count only where
-    ``size`` is None; ``most_rows`` bounds the rows then. ``frees`` gives memory back after a failure.
+    ``start`` and ``most`` are padded tokens per pass, rows times the longest, and apply only if ``size``
+    is None; ``most_rows`` then limits the rows. ``frees`` gives memory back after a failure.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class AutoBatch:
     def passes(
         self, items: Sequence[T], length: Callable[[T], int], run: Callable[[Sequence[T]], R]
     ) -> Iterator[tuple[Sequence[T], R]]:
-        """``(items, what run gave for them)`` in passes that fit; the longest items come first."""
+        """``(items, what run returned for them)`` in passes that fit; the longest items come first."""
         items = sorted(items, key=length, reverse=True)
         start = 0
         while start < len(items):
@@ -73,7 +73,7 @@ class AutoBatch:
 
     @staticmethod
     def _attempt(part: Sequence[T], run: Callable[[Sequence[T]], R]) -> tuple[bool, list[R]]:
-        """Whether it ran, and its result. The error is gone on return, and with it what it holds."""
+        """Whether it ran, and its result. The error and the memory it holds are gone on return."""
         try:
             return True, [run(part)]
         except Exception as error:

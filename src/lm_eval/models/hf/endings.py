@@ -32,7 +32,7 @@ class BatchJob(Job):
 
 @dataclass(frozen=True)
 class Endings:
-    """Where texts end, for one model, and the mark behind which an answer begins."""
+    """What ends the texts of one model, and the mark after which an answer begins."""
 
     tokens: frozenset[int]
     """Tokens that end a text or a turn."""
@@ -89,7 +89,7 @@ class GrowingRow:
         self._tail = _TOKENS_PER_CHARACTER * longest + _MARGIN
 
     def add(self, token: int) -> bool:
-        """Take the next token; True if the text ends with it."""
+        """Add the next token; True if the text ends with it."""
         if token in self.endings.tokens or token in self.job.stop_tokens:
             self.finish = "stop"
             return True
@@ -104,14 +104,14 @@ class GrowingRow:
         return self.finish is not None
 
     def _is_stopped(self, token: int) -> bool:
-        """Whether a stop string is complete. Inside the reasoning none counts."""
+        """Whether a stop string is complete. Those inside the reasoning do not count."""
         if self._is_thinking:
             self._is_thinking = not self._ends_thinking(token)
             return False
         if not self.job.until:
             return False
         tail = self.tokens.decode(self._visible[-self._tail :])
-        # The tail shows that a stop string may be there; the text as a whole decides.
+        # The tail shows that there may be a stop string; the whole text decides.
         return any(stop in tail for stop in self.job.until) and self._answer_has_stop()
 
     def _ends_thinking(self, token: int) -> bool:
@@ -131,9 +131,9 @@ class GrowingRow:
         return Reply(text, finish=self.finish, reasoning=reasoning)
 
     def _split(self) -> tuple[str | None, str]:
-        """``(reasoning, answer)``; reasoning is None where it does not end.
+        """``(reasoning, answer)``; reasoning is None if it does not end.
 
-        What is held to a grammar is an answer; its reasoning is that of the text it goes on behind.
+        What is held to a grammar is an answer; its reasoning is in the text that it continues.
         """
         if self.constraint is not None:
             return self.job.reasoning, self.tokens.decode(self.ids)

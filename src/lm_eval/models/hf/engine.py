@@ -1,7 +1,7 @@
-"""What answers with one model: its scorers, its generator and its batches, made for the model as it is.
+"""The scorers, the generator and the batch sizes of one model.
 
-What scorers find out about a model holds as long as the model stays what it was. A program may put
-another in its place or change its modules between two runs, so ``fingerprint`` is compared before each.
+What scorers find out about a model holds as long as it does not change. A program may put another in its
+place or change its modules between two runs, so ``fingerprint`` is compared before each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NEEDED = ("config", "get_input_embeddings", "forward", "dtype", "modules")
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """How an engine works; ``rows`` per pass None: as many as fit, at most ``most_rows``."""
+    """How an engine works; ``rows`` per pass, or None for as many as fit, at most ``most_rows``."""
 
     device: Any
     rows: int | None
@@ -55,7 +55,7 @@ class HFEngine:
 
     @cached_property
     def scorers(self) -> Sequence[PairScorer | PlainScorer | TreeScorer]:
-        """The one that answers first, then the one it falls back to."""
+        """The scorer that is used, then the one it falls back to."""
         model, device = self.model, self.options.device
         if self.options.reads_apart:
             return [PairScorer(model, device=device, batch=self.scoring)]
@@ -66,7 +66,7 @@ class HFEngine:
         return [TreeScorer(model, device=device, plain=plain.score, kv_budget=budget), plain]
 
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:
-        """The spans with their scores, by the best way this model allows."""
+        """The spans with their scores, by the fastest scorer that this model allows."""
         return self.scorers[0].score(spans)
 
     def generate(self, jobs: Iterable[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
@@ -111,7 +111,7 @@ def is_usable(model: Any) -> bool:
 
 
 def fingerprint(model: Any) -> tuple[Any, ...]:
-    """Equal as long as a model has the same modules and nobody changed what they compute."""
+    """Equal as long as a model has the same modules and they compute the same."""
     return (
         id(model),
         *(

@@ -1,8 +1,8 @@
 """Log-probs of token spans by plain forward passes: no cache, nothing shared but equal inputs.
 
-What everything cleverer is measured against, and what it falls back to. Rows are padded on the right,
-where no earlier token of a causal model can see the padding. Some models see it all the same: the first
-padded rows are compared with passes of their own, and on a difference texts go one at a time.
+The reference for everything cleverer, and what it falls back to. Rows are padded on the right, where no
+earlier token of a causal model can see the padding. Some models see it all the same: the first padded
+rows are compared with single passes, and if they differ, texts go one at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lm_eval.models.local.model import batched
 from lm_eval.models.local.token_tree import Span
 
 _LOOK_AHEAD = 512
-"""Spans that are sorted by length together; answers wait for no more than these."""
+"""How many spans are sorted by length together, so how many an answer may wait for."""
 _PASSES_COMPARED = 4
 _TOLERANCES = {"torch.float64": 1e-5, "torch.float32": 1e-4, "torch.float16": 0.02}
 _COARSE_TOLERANCE = 0.15
@@ -64,7 +64,7 @@ class PlainScorer:
                     yield from done
 
     def _apart(self, groups: list[list[Span]]) -> Iterator[list[list[Span]]]:
-        """The groups in lists whose texts do not change each other's scores."""
+        """Lists of groups whose texts do not change each other's scores."""
         if self._switch is None:
             yield groups
             return
@@ -95,10 +95,10 @@ class PlainScorer:
             ]
 
     def _sees_padding(self, groups: Sequence[list[Span]], scores: Sequence[SpanScores]) -> bool:
-        """Whether scores of padded rows are not those they have alone.
+        """Whether scores of padded rows differ from those they have alone.
 
-        Some rows of the first passes are tried, and again whenever texts get longer: padding may count
-        from a length on.
+        Some rows of the first passes are tried, and again whenever texts get longer: padding may matter
+        from some length on.
         """
         longest = input_length(groups[0])
         short = [group for group in groups if input_length(group) < longest]
@@ -184,7 +184,7 @@ def score_rows(tokens: Sequence[int], logits: Any) -> TokenScores:
 
 
 def _fill(scores: Sequence[SpanScores]) -> list[Span]:
-    """The spans with their scores: only once all are known, because a pass may be repeated."""
+    """The spans with their scores, set only once all are known, because a pass may be repeated."""
     for span, tokens in scores:
         for logprob, is_top in tokens:
             span.add(logprob, is_top)
@@ -192,12 +192,12 @@ def _fill(scores: Sequence[SpanScores]) -> list[Span]:
 
 
 def tolerance(model: Any) -> float:
-    """How far a log-prob may be from that of an ordinary pass: as far as rounding goes."""
+    """How far rounding may move a log-prob from that of an ordinary pass."""
     return _TOLERANCES.get(str(model.dtype), _COARSE_TOLERANCE)
 
 
 def score_error(model: Any, actual: float, expected: float, tokens: int) -> float:
-    """By how much a score of some tokens is off; 0 if by no more than rounding explains."""
+    """By how much the score of ``tokens`` tokens is off; 0 if rounding explains it."""
     if actual == expected:
         return 0.0
     error = abs(actual - expected)
@@ -227,7 +227,7 @@ def takes(model: Any, argument: str) -> bool:
 
 
 def virtual_tokens(model: Any) -> int:
-    """How many tokens of its own an adapter puts before each text (prompt and prefix tuning)."""
+    """How many tokens an adapter puts before each text (prompt and prefix tuning)."""
     adapter: Any = getattr(model, "active_peft_config", None)
     return int(adapter.num_virtual_tokens) if getattr(adapter, "is_prompt_learning", False) else 0
 
@@ -251,7 +251,7 @@ _SWITCHING = ("longrope", "dynamic")
 
 @dataclass(frozen=True)
 class RopeSwitch:
-    """Up to ``length`` tokens all texts are encoded alike; ``grows``: beyond it by their length."""
+    """Texts of up to ``length`` tokens encode positions alike; longer ones by length if ``grows``."""
 
     length: int
     grows: bool
@@ -293,7 +293,7 @@ def _switch_of(rope: Mapping[str, Any], text: Any) -> RopeSwitch | None:
 def forget_lengths(model: Any) -> None:
     """Let a model whose encoding grows with its texts forget those it has seen.
 
-    It keeps that of the longest for all later ones, until a short one comes; some releases for ever.
+    It keeps the encoding of the longest until a short text comes; some releases keep it for ever.
     """
     for module in model.modules():
         if hasattr(module, "original_inv_freq") and hasattr(module, "max_seq_len_cached"):

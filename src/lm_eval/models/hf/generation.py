@@ -37,7 +37,7 @@ from lm_eval.requests import Reply
 
 _LOOK_AHEAD = 128
 _GROWTH = 256
-"""Generated tokens that are counted in where it is tried whether padding changes anything."""
+"""Generated tokens that count when it is tested whether padding changes anything."""
 _WORTHWHILE = 16
 """Tokens below which a copy of keys and values does not pay."""
 _COMPARED = 50
@@ -86,7 +86,7 @@ class BatchGenerator:
             yield from self._to_the_end(some)
 
     def _to_the_end(self, jobs: Sequence[BatchJob]) -> Iterator[tuple[BatchJob, Reply]]:
-        """Jobs with what goes on behind their replies."""
+        """The jobs, followed by those that continue their replies."""
         following = []
         for job, reply in self._grouped(jobs):
             if job.then is None:
@@ -110,7 +110,7 @@ class BatchGenerator:
                 yield from done
 
     def _unpadded(self, jobs: Sequence[BatchJob]) -> Iterator[Sequence[BatchJob]]:
-        """The jobs; where padding would change a reply, in parts that need none."""
+        """The jobs, in parts that need no padding if that would change a reply."""
         by_length: dict[int, list[BatchJob]] = {}
         for job in jobs:
             by_length.setdefault(len(job.prompt), []).append(job)
@@ -119,7 +119,7 @@ class BatchGenerator:
         yield from by_length.values() if self._sees_padding else [jobs]
 
     def _try_padding(self, longest: BatchJob) -> None:
-        """See whether padding counts, again whenever texts get longer: it may from a length on."""
+        """See whether padding matters, again whenever texts get longer: it may from some length on."""
         length = _tried_length(longest)
         if length > self._tried:
             self._tried = length
@@ -128,10 +128,10 @@ class BatchGenerator:
             self._sees_padding = _error_behind_a_gap(self._model, some_tokens) > 0
 
     def _goes_alone(self, job: BatchJob) -> bool:
-        """Whether others beside it would change its text.
+        """Whether other texts in its batch would change its text.
 
-        Penalties count padding as well, an adapter puts its own tokens before the padding, and models
-        that carry a state mix up those of a batch (RWKV does).
+        Penalties count padding too, an adapter puts its tokens before the padding, and models that
+        carry a state mix up those of a batch (RWKV does).
         """
         is_beyond = self._switch is not None and job.cells > self._switch.length
         has_state = getattr(self._model, "_is_stateful", False)
@@ -171,7 +171,7 @@ class _OfRows:
         self._rows = rows
 
     def __deepcopy__(self, memo: Any) -> _OfRows:
-        return self  # adapters copy what they hand on; the rows are those to be answered
+        return self  # adapters copy what they pass on; the rows must stay the same objects
 
 
 class _Watch(_OfRows):
@@ -216,7 +216,7 @@ class _Choose(_OfRows):
 
 
 def _is_chosen(row: GrowingRow) -> bool:
-    """Whether the row does not take what is likeliest."""
+    """Whether the row does not simply continue with the likeliest token."""
     return row.job.sample is not None or row.constraint is not None
 
 
@@ -239,10 +239,10 @@ def unused_settings(model: Any) -> dict[str, Any]:
 
 @contextmanager
 def without_settings(model: Any) -> Iterator[None]:
-    """Leave a model only those settings for generation that it cannot do without, for a while.
+    """Leave a model only the generation settings that it cannot do without, for a while.
 
-    ``generate`` fills in what a request does not say from them, such as a ``repetition_penalty``
-    that then changes greedy replies unseen.
+    ``generate`` fills in from them what a request does not set, such as a ``repetition_penalty`` that
+    would silently change greedy replies.
     """
     from transformers import GenerationConfig
 
@@ -256,11 +256,11 @@ def without_settings(model: Any) -> Iterator[None]:
         model.generation_config = saved
 
 
-# What prompts have in common
+# Shared beginnings
 
 
 class SharedPrefix:
-    """The tokens that some prompts begin with; none where model or prompts have no use for them."""
+    """The tokens that some prompts share at the start; none if model or prompts do not allow it."""
 
     def __init__(self, model: Any, *, device: Any, is_used: bool = True) -> None:
         self._model = model
@@ -274,7 +274,7 @@ class SharedPrefix:
 
     @property
     def note(self) -> str | None:
-        """Why prompts went through the model as a whole though they share a beginning, if they did."""
+        """Why prompts that share a beginning went through the model as a whole, if they did."""
         if not self._is_missed:
             return None
         return (
@@ -283,9 +283,9 @@ class SharedPrefix:
         )
 
     def groups(self, prompts: Sequence[list[int]]) -> Iterator[list[int]]:
-        """Places of prompts that go together. While a group is answered, what it shares is kept.
+        """Indices of prompts that go together. While a group is answered, what it shares is kept.
 
-        What was kept before stays where the next group shares little more.
+        What was kept before stays if the next group shares little more.
         """
         if not self._is_used:
             yield list(range(len(prompts)))
@@ -300,7 +300,7 @@ class SharedPrefix:
             yield indices
 
     def inputs(self, prompts: Sequence[list[int]]) -> dict[str, Any]:
-        """What ``generate`` is given for these prompts: padded on the left, behind what is shared."""
+        """The inputs of ``generate`` for these prompts, padded on the left after what they share."""
         length = len(self._tokens) if self._may_go_on(prompts) else 0
         begun = [prompt[:length] for prompt in prompts]
         rest = [prompt[length:] for prompt in prompts]
@@ -343,7 +343,7 @@ class SharedPrefix:
         return cache
 
     def _compare(self, prompt: list[int]) -> None:
-        """Give the beginning up if it changes how likely the next tokens are."""
+        """Give the shared beginning up if it changes the log-probs of the next tokens."""
         self._is_compared = True
         error = _error_behind_a_gap(self._model, prompt, len(self._tokens), self._copied(1))
         if error:
@@ -354,7 +354,7 @@ class SharedPrefix:
 def _error_behind_a_gap(model: Any, prompt: list[int], begun: int = 0, cache: Any = None) -> float:
     """By how much padding before ``prompt[begun:]`` changes log-probs of likely next tokens, on average.
 
-    ``cache`` has the keys and values of what comes before. 0 if by no more than rounding explains.
+    ``cache`` has the keys and values of what comes before. 0 if rounding explains the difference.
     """
     import torch
 
@@ -379,12 +379,12 @@ def _error_behind_a_gap(model: Any, prompt: list[int], begun: int = 0, cache: An
 
 
 def _last_logits(model: Any) -> dict[str, int]:
-    """The argument by which a model makes logits after the last token only, if it has one."""
+    """The argument that makes a model compute logits after the last token only, if it has one."""
     return {"logits_to_keep": 1} if takes(model, "logits_to_keep") else {}
 
 
 def _obstacle(model: Any) -> str | None:
-    """What keeps a model's replies from going on behind a kept beginning, if anything does."""
+    """What keeps a model's replies from continuing a kept beginning, if anything does."""
     if not looks_everywhere(model):
         return "some layers see only part of the text, and gaps in a batch would count"
     if find_rope_switch(model.config) is not None:
@@ -393,7 +393,7 @@ def _obstacle(model: Any) -> str | None:
 
 
 def _grouped(prompts: Sequence[list[int]]) -> Iterator[tuple[list[int], int]]:
-    """Places of prompts in groups, and how many tokens each group begins with; the rest with 0.
+    """Indices of prompts in groups, and how many tokens each group shares; the last group shares none.
 
     Sorted, prompts that share a beginning are neighbours. Each group is the one that saves most tokens
     among those that are left.
@@ -409,7 +409,7 @@ def _grouped(prompts: Sequence[list[int]]) -> Iterator[tuple[list[int], int]]:
 
 
 def _most_shared(prompts: Sequence[list[int]]) -> tuple[int, int, int]:
-    """``(start, end, tokens)`` of the neighbours that save most by what all of them begin with."""
+    """``(start, end, tokens)`` of the neighbours whose shared beginning saves most."""
     shared = [  # each keeps a token of its own
         min(common_length(*pair), *(len(prompt) - 1 for prompt in pair))
         for pair in itertools.pairwise(prompts)

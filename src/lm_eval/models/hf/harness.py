@@ -68,7 +68,7 @@ class HFMethods(TokenizedLM, TemplateLM, ABC):
     seed = 1234
     _wanted: loading.LoadOptions
 
-    # -- what the rest of HFLM gives -------------------------------------------------------------
+    # -- what HFLM provides ----------------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -88,7 +88,7 @@ class HFMethods(TokenizedLM, TemplateLM, ABC):
 
     @property
     def config(self) -> Any:
-        """The configuration of the model that is asked; before there is one, what was read first."""
+        """The configuration of the model that is asked; before there is one, that which was read."""
         config = getattr(self.model, "config", None)
         return self._config if config is None else config
 
@@ -104,7 +104,7 @@ class HFMethods(TokenizedLM, TemplateLM, ABC):
     # -- loading ---------------------------------------------------------------------------------
 
     def _load(self, wanted: loading.LoadOptions) -> loading.LoadedModel:
-        """The model and its tokenizer, by the methods of a subclass where it has any."""
+        """The model and its tokenizer, by the methods of a subclass if it has any."""
         self._wanted = wanted
         if is_object(wanted.pretrained) or not overridden(self, _OF_LOADING):
             return loading.load(wanted)
@@ -157,7 +157,7 @@ class HFMethods(TokenizedLM, TemplateLM, ABC):
         self._config = loading.load_config(source, trust_remote_code=self._wanted.trust_remote_code)
 
     def _get_backend(self, config: Any, backend: str = "default", **_: Any) -> None:
-        """Set ``backend``, and ``AUTO_MODEL_CLASS`` where a subclass has none."""
+        """Set ``backend``, and ``AUTO_MODEL_CLASS`` unless a subclass has one."""
         import transformers
 
         self.backend = read_backend(backend, config)
@@ -197,8 +197,8 @@ class HFMethods(TokenizedLM, TemplateLM, ABC):
         left_truncate_len: int | None = None,
         truncation: bool = False,
     ) -> tuple[Any, Any]:
-        """``(token ids, attention mask)`` of texts, padded to the longest; each loses its beginning
-        where it has more than ``left_truncate_len`` tokens.
+        """``(token ids, attention mask)`` of texts, padded to the longest; each loses its beginning if
+        it has more than ``left_truncate_len`` tokens.
         """
         limit = self.tokenizer.model_max_length if truncation else None
         rows = [tokens[:limit] for tokens in self.tokens.encode(strings)]
@@ -237,7 +237,7 @@ class HFMethods(TokenizedLM, TemplateLM, ABC):
     def _model_generate(
         self, context: Any, max_length: int, stop: Sequence[str], **generation_kwargs: Any
     ) -> Any:
-        """Token ids, prompts included; rows end at EOS or behind a stop string."""
+        """Token ids, prompts included; rows end at EOS or after a stop string."""
         import torch
 
         if not hasattr(self.model, "generate"):

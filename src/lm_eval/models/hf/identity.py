@@ -97,7 +97,7 @@ class HFFacts(HFMethods, ABC):
         return notes
 
     def identity(self) -> dict[str, Any]:
-        """Identified by the model's files, or by its weights where a program has used it."""
+        """What identifies the model: its files, or its weights if a program has used it."""
         if self._known_facts is None or not self.is_untouched:
             self._known_facts = self._facts()
         return dict(self._known_facts)
@@ -174,14 +174,14 @@ class HFFacts(HFMethods, ABC):
 
 
 def _settings(quantization: Any) -> str:
-    """How weights were quantised, as one line that is the same for the same settings."""
+    """How weights were quantised, on one line that is the same for the same settings."""
     if not isinstance(quantization, Mapping):
         quantization = quantization.to_diff_dict() if hasattr(quantization, "to_diff_dict") else {}
     return ", ".join(f"{name}={value}" for name, value in sorted(quantization.items()))
 
 
 def shown_name(name: str, *, is_local: bool) -> str:
-    """A hub name as it is; of a path its last part, because the digest says the rest."""
+    """A hub name unchanged; of a path its last part, because the digest identifies the files."""
     return Path(name).name if is_local else name
 
 
@@ -210,11 +210,11 @@ def weights_digest(model: Any) -> str:
     import torch
 
     if not hasattr(model, "modules") or any(map(_is_patched, model.modules())):
-        return f"unknown:{uuid.uuid4().hex}"  # what a hook or a function does cannot be said
+        return f"unknown:{uuid.uuid4().hex}"  # nobody can tell what a hook or a function does
     parts = f"{getattr(model, 'config', '')!r}{model!r}"
     digest = hashlib.sha256(parts.encode())
     for name, weight in (*model.named_parameters(), *model.named_buffers()):
-        if weight.is_meta:  # on disk: what it is cannot be said, so no kept answer may be used
+        if weight.is_meta:  # on disk: its values are unknown, so no stored answer may be used
             return f"unknown:{uuid.uuid4().hex}"
         digest.update(f"{name} {weight.dtype} {tuple(weight.shape)}".encode())
         digest.update(weight.detach().cpu().reshape(-1).contiguous().view(torch.uint8).numpy())

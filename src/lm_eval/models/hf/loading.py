@@ -34,7 +34,7 @@ INSTALL_EXTRA = "pip install 'lm-eval-formats[hf]'"
 
 @dataclass(frozen=True)
 class LoadOptions:
-    """What to load, as the arguments of ``hf`` say it."""
+    """What to load, by the arguments of ``hf``."""
 
     pretrained: Any
     revision: str | None = None
@@ -72,7 +72,7 @@ class LoadedModel:
 
 
 def load(wanted: LoadOptions) -> LoadedModel:
-    """Everything that is wanted; whatever can be checked without the weights is checked first."""
+    """The model and its tokenizer; whatever can be checked without the weights is checked first."""
     import_torch()
     if is_object(wanted.pretrained):
         return _adopt(wanted)
@@ -95,7 +95,7 @@ def load(wanted: LoadOptions) -> LoadedModel:
     quantization = _quantization(wanted.quantization, saved)
     if device is not None and (quantization or saved):
         device_map = {"": str(device)}  # quantised weights are not moved afterwards
-    if quantization or saved:  # says of every pass in which precision it computes
+    if quantization or saved:  # it would report the precision of every pass
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
     model = load_model(
         source,
@@ -127,7 +127,7 @@ def load(wanted: LoadOptions) -> LoadedModel:
 
 
 def _saved_quantization(config: Any) -> str | None:
-    """The method by which weights were quantised before they were saved."""
+    """The method by which the saved weights were quantised, if they were."""
     saved = getattr(config, "quantization_config", None)
     if saved is None:
         return None
@@ -136,7 +136,7 @@ def _saved_quantization(config: Any) -> str | None:
 
 
 def _quantization(settings: Any, saved: str | None) -> Any:
-    """The settings as ``transformers`` takes them; refused where the weights are quantised already."""
+    """The settings as ``transformers`` takes them; refused if the weights are quantised already."""
     if settings is None:
         return None
     if saved is not None:
@@ -159,7 +159,7 @@ def _quantization(settings: Any, saved: str | None) -> Any:
 
 
 def _main_device(model: Any) -> Any:
-    """Where texts go in: of a model that is spread, the first device that computes."""
+    """The device of the inputs: for a model on several devices, the first that computes."""
     devices = list(getattr(model, "hf_device_map", {}).values())
     if not devices:
         return model.device
@@ -169,7 +169,7 @@ def _main_device(model: Any) -> Any:
 
 
 def _adopt(wanted: LoadOptions) -> LoadedModel:
-    """A model that is loaded already, on the device where it is; it is set to evaluation."""
+    """A model object, left on its device and set to evaluation."""
     decided = ("revision", "dtype", "device_map", "peft", "attn_implementation", "quantization")
     check_model(wanted.pretrained, {name: getattr(wanted, name) for name in decided})
     model = _without_wrapper(wanted.pretrained.eval())
@@ -192,7 +192,7 @@ def _adopt(wanted: LoadOptions) -> LoadedModel:
 
 
 def _tokenizer(wanted: LoadOptions, model: ModelSource) -> tuple[Any, ModelSource]:
-    """The tokenizer and where it is from: an object as it is, else as ``find_tokenizer`` says."""
+    """The tokenizer and its source: an object as it is, else as ``find_tokenizer`` says."""
     if is_object(wanted.tokenizer):
         return wanted.tokenizer, source_of_tokenizer(wanted.tokenizer)
     source = find_tokenizer(wanted.tokenizer, model)
@@ -268,21 +268,21 @@ def load_model(
 
 
 def find_tokenizer(name: str | None, model: ModelSource) -> ModelSource:
-    """Where the tokenizer is: as given, else with the model."""
+    """Where the tokenizer is: at the given name, else with the model."""
     if name is None:
         return model
     return converted(find_source(str(name), kind="tokenizer"))
 
 
 def load_tokenizer(source: ModelSource, *, trust_remote_code: bool) -> Any:
-    """The tokenizer, the fast one where there is one."""
+    """The tokenizer, the fast one if there is one."""
     _, transformers = import_torch()
     with _loading(source, "tokenizer"):
         tokenizer = transformers.AutoTokenizer.from_pretrained(
             source.at, **source.arguments(trust_remote_code=trust_remote_code)
         )
         tokens = tokenizer("An answer", add_special_tokens=False)["input_ids"]
-        if set(tokens) <= {tokenizer.unk_token_id}:  # some releases make one up where there is none
+        if set(tokens) <= {tokenizer.unk_token_id}:  # some releases make one up if there is none
             raise ValueError("a backend tokenizer without a vocabulary")
     return tokenizer
 
@@ -309,7 +309,7 @@ def load_adapter(model: Any, source: ModelSource) -> Any:
 
 
 def _check_adapter_weights(adapted: Any, source: ModelSource) -> None:
-    """Refuse an adapter of which only a part found its place: PEFT would leave out the rest."""
+    """Refuse an adapter that fits only in part: PEFT would leave out the rest."""
     from peft.utils import get_peft_model_state_dict, load_peft_weights
 
     saved = load_peft_weights(source.at, device="cpu")
@@ -357,15 +357,15 @@ def check_vocabulary(loaded: LoadedModel) -> None:
 def _compare_with_own(loaded: LoadedModel) -> None:
     """Refuse a tokenizer that numbers its tokens differently from the model's own."""
     try:
-        own = load_tokenizer(loaded.source, trust_remote_code=False).get_vocab()
+        expected = load_tokenizer(loaded.source, trust_remote_code=False).get_vocab()
     except ModelError:  # the model comes without one: nothing to compare with
         return
     other = loaded.tokenizer.get_vocab()
-    same = sum(other.get(token) == number for token, number in own.items())
-    if same < len(own) / 2:
+    same = sum(other.get(token) == number for token, number in expected.items())
+    if same < len(expected) / 2:
         raise ModelError(
             f"The tokenizer {loaded.tokenizer_source.name} belongs to another model: only {same} of "
-            f"the {len(own)} tokens of {loaded.source.name} have the same numbers in it. Leave "
+            f"the {len(expected)} tokens of {loaded.source.name} have the same numbers in it. Leave "
             "tokenizer= out to use the model's own."
         )
 
@@ -424,13 +424,13 @@ def _reason(source: ModelSource, error: Exception) -> str:
 
 
 def _pointers(folder: Path) -> list[str]:
-    """Files that ``git clone`` leaves where git-lfs is not installed."""
+    """Files that ``git clone`` leaves behind without git-lfs."""
     small = [file for file in folder.iterdir() if file.is_file() and file.stat().st_size < 1024]
     return sorted(file.name for file in small if file.read_bytes().startswith(_POINTER))
 
 
 def first_line(error: Exception) -> str:
-    """What an error says, as a sentence; its kind where the text alone says little."""
+    """What an error says, as a sentence, with its kind if the text alone says little."""
     lines = str(error).strip().splitlines()
     line = lines[0] if lines else ""
     if not isinstance(error, OSError | ValueError | ImportError):

@@ -41,12 +41,12 @@ DTYPES = {
 }
 
 _DEVICES = ("cpu", "cuda", "mps", "xpu", "npu", "hpu", "mtia", "xla", "meta")
-"""Kinds of devices that need no look into ``torch``."""
+"""Kinds of devices that are known without ``torch``."""
 DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
 
 _POSITIONS = ("n_positions", "max_position_embeddings", "n_ctx", "max_seq_len")
 _POSITIONS_BY_RULE = ("rope_parameters", "rope_theta", "alibi", "relative_attention_num_buckets")
-"""Settings of models whose positions go beyond what they were trained on."""
+"""Settings of models whose positions extend beyond those they were trained on."""
 
 
 _4BIT = (
@@ -90,7 +90,7 @@ read_seed = partial(local_options.read_seed, model="hf")
 
 
 def token_id(name: str, value: Any, known: int) -> int | None:
-    """A token of the model's vocabulary, ``known`` tokens large."""
+    """A token of the model's vocabulary of ``known`` tokens."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < known:
@@ -101,7 +101,7 @@ def token_id(name: str, value: Any, known: int) -> int | None:
 
 
 def batch_rows(batch_size: Any) -> int | None:
-    """Rows per pass, or None to find them."""
+    """Rows per pass, or None to find out how many fit."""
     if local_options.is_auto(batch_size):
         return None
     text = str(batch_size)
@@ -111,7 +111,7 @@ def batch_rows(batch_size: Any) -> int | None:
 def auto_batch(rows: int | None, most_rows: int, device: Any) -> AutoBatch:
     import torch
 
-    if device.type == "cpu":  # beyond some thousand tokens a CPU only gets slower
+    if device.type == "cpu":  # beyond a few thousand tokens a CPU only gets slower
         return AutoBatch(rows, most_rows=most_rows, start=1024, most=4096)
     frees = torch.cuda.empty_cache if device.type == "cuda" else torch.mps.empty_cache
     return AutoBatch(rows, most_rows=most_rows, start=4096, most=2**18, frees=frees)
@@ -140,14 +140,14 @@ def json_object(name: str, text: str, example: str) -> Any:
 
 
 def quantizing(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Of some arguments those that say how weights are quantised while they are loaded."""
+    """Those arguments that say how weights are quantised while they are loaded."""
     names = ("load_in_4bit", "load_in_8bit", "quantization_config", *_4BIT, *_8BIT)
     return {name: arguments[name] for name in names if name in arguments}
 
 
 def check_foreign(foreign: Mapping[str, Any], valid: Sequence[str]) -> None:
-    """Refuse arguments that ``hf`` does not take, with what to do; a value that asks for nothing is
-    taken, because programs pass on every argument that EleutherAI's ``HFLM`` has.
+    """Refuse arguments that ``hf`` does not take, and say what to do instead; a value that asks for
+    nothing is accepted, because programs pass on every argument of EleutherAI's ``HFLM``.
     """
     for name, value in foreign.items():
         if name in (*_4BIT, *_8BIT, "subfolder") or (name in GPTQ and value is True):
@@ -163,35 +163,35 @@ def check_foreign(foreign: Mapping[str, Any], valid: Sequence[str]) -> None:
 
 
 def read_quantization(arguments: Mapping[str, Any]) -> Mapping[str, Any] | Any:
-    """What ``bitsandbytes`` is to do with the weights, by its names; None if nothing.
+    """The settings of ``bitsandbytes`` for the weights; None if there are none.
 
-    ``quantization_config`` is taken as it is: an object of ``transformers``, or its settings.
+    ``quantization_config`` is used as it is: an object of ``transformers``, or its settings.
     """
-    given = {name: value for name, value in arguments.items() if value not in (None, False, "")}
-    whole = given.pop("quantization_config", None)
-    if isinstance(whole, str):
-        whole = json_object("quantization_config", whole, '{"load_in_4bit": true}')
-    names = [name for name in ("load_in_4bit", "load_in_8bit", *_4BIT, *_8BIT) if name in given]
-    if whole is not None:
+    settings = {name: value for name, value in arguments.items() if value not in (None, False, "")}
+    config = settings.pop("quantization_config", None)
+    if isinstance(config, str):
+        config = json_object("quantization_config", config, '{"load_in_4bit": true}')
+    names = [name for name in ("load_in_4bit", "load_in_8bit", *_4BIT, *_8BIT) if name in settings]
+    if config is not None:
         if names:
             raise UsageError(
                 f"quantization_config says everything: leave {listing(names)} out, or write it there."
             )
-        return whole
-    if "load_in_4bit" in given and "load_in_8bit" in given:
+        return config
+    if "load_in_4bit" in settings and "load_in_8bit" in settings:
         raise UsageError("load_in_4bit and load_in_8bit cannot both be true. Give one of them.")
     for bits, allowed in (("load_in_4bit", _4BIT), ("load_in_8bit", _8BIT)):
-        if bits not in given and (odd := [name for name in names if name in allowed]):
+        if bits not in settings and (odd := [name for name in names if name in allowed]):
             raise UsageError(f"{listing(odd)} goes with {bits}=true, which is not given.")
-    kind = str(given.get("bnb_4bit_quant_type", "nf4"))
+    kind = str(settings.get("bnb_4bit_quant_type", "nf4"))
     if kind not in _QUANT_TYPES:
         raise UsageError(
             f"bnb_4bit_quant_type={kind} is not known.{did_you_mean(kind, _QUANT_TYPES)} "
             f"Valid: {listing(_QUANT_TYPES)}."
         )
-    if (dtype := given.get("bnb_4bit_compute_dtype")) is not None:
-        given["bnb_4bit_compute_dtype"] = dtype_name(dtype)
-    return {name: given[name] for name in names} or None
+    if (dtype := settings.get("bnb_4bit_compute_dtype")) is not None:
+        settings["bnb_4bit_compute_dtype"] = dtype_name(dtype)
+    return {name: settings[name] for name in names} or None
 
 
 def read_max_memory(limits: Any, per_gpu: Any, cpu: Any) -> dict[int | str, Any] | None:
@@ -222,7 +222,7 @@ def read_max_memory(limits: Any, per_gpu: Any, cpu: Any) -> dict[int | str, Any]
 
 
 def _check_sizes(name: str, sizes: Iterable[Any]) -> None:
-    """Refuse what ``accelerate`` does not read as an amount of memory."""
+    """Refuse what ``accelerate`` does not understand as an amount of memory."""
     for size in sizes:
         is_size = size >= 0 if isinstance(size, int) else bool(_SIZE.fullmatch(str(size)))
         if size is not None and not is_size:
@@ -248,7 +248,7 @@ def _is_of_torch(value: Any) -> bool:
 
 
 def _check_device(device: Any) -> None:
-    """Refuse what is not a device; only the machine of the run can tell whether it has it."""
+    """Refuse what is not a device; whether there is one shows on the machine of the run."""
     if device is not None and not _is_named(device):
         read_device(device)
 
@@ -259,7 +259,7 @@ def _check_device_map(device_map: Any) -> None:
 
 
 def _is_named(device: Any) -> bool:
-    """Whether this names a kind of device; so does everything where ``torch`` is not installed."""
+    """Whether this names a kind of device; assumed of any text if ``torch`` is not installed."""
     kind = str(device).partition(":")[0]
     return kind in _DEVICES or importlib.util.find_spec("torch") is None
 
@@ -268,7 +268,7 @@ def _is_named(device: Any) -> bool:
 
 
 def read_dtype(dtype: Any) -> Any:
-    """A name such as ``bfloat16`` as what ``transformers`` takes."""
+    """A dtype by its name, such as ``bfloat16``, as ``transformers`` takes it."""
     import torch
 
     if isinstance(dtype, torch.dtype):
@@ -278,7 +278,7 @@ def read_dtype(dtype: Any) -> Any:
 
 
 def dtype_name(dtype: Any) -> str:
-    """The name of a dtype in ``torch``, or ``auto``, which None is too."""
+    """The name of a dtype in ``torch``, or ``auto``, which None means as well."""
     name = "auto" if dtype is None else str(dtype).removeprefix("torch.")
     if name not in DTYPES:
         raise UsageError(
@@ -289,7 +289,7 @@ def dtype_name(dtype: Any) -> str:
 
 
 def read_softmax_dtype(dtype: Any) -> Any:
-    """The precision of log-probs where it is not the usual one, which is float32."""
+    """The precision of log-probs; None for the usual one, float32."""
     if dtype is None:
         return None
     import torch
@@ -305,7 +305,7 @@ def launched_rank() -> int:
 
 
 def torch_device(device: Any) -> Any:
-    """A device of ``torch``, also where a program names it."""
+    """A device of ``torch``, also given by name."""
     import torch
 
     return torch.device(device)
@@ -335,9 +335,9 @@ def path_inside(pretrained: Any, argument: str, name: str | None) -> Any:
 
 
 def read_device(device: Any) -> Any:
-    """The device: the one named, else a GPU if there is one, else the CPU.
+    """The named device, else a GPU if there is one, else the CPU.
 
-    Where there is no GPU at all, one that is named means the CPU, with a warning.
+    If there is no GPU at all, one that is named means the CPU, with a warning.
     """
     import torch
 
@@ -379,7 +379,7 @@ def read_device_map(device_map: Any) -> Any:
 
 
 def window_of(config: Any, tokenizer: Any) -> int:
-    """How many tokens the model reads at most, by its configuration, else 2048."""
+    """The most tokens that the model reads, by its configuration, else 2048."""
     positions = None if config is None else _positions(config)
     if positions is not None:
         return positions
@@ -397,7 +397,7 @@ def _positions(config: Any) -> int | None:
 
 
 def read_window(length: int | None, config: Any, tokenizer: Any, *, taken: int = 0) -> int:
-    """The window in tokens: as given, where the model has positions for it, else the model's own.
+    """The window in tokens: ``length`` if the model has positions for it; without, the model's own.
 
     ``taken`` positions go to tokens that come before every text.
     """

@@ -33,7 +33,7 @@ _NEEDED_FILES = {
 _PROBE_S = 5
 _UNAUTHORISED = 401
 OBJECT = "object"
-"""In place of a digest: a model, whose weights a program may still change."""
+"""Instead of the digest of a model, whose weights a program may still change."""
 LARGEST_KEPT = 2**30
 """Bytes of a GGUF file up to which its conversion, about seven times as large, is kept."""
 
@@ -48,13 +48,13 @@ class ModelSource:
     revision: str | None = None
     is_local: bool = True
     made_from: str | None = None
-    """The file that the folder was converted from."""
+    """The file from which the folder was converted."""
     only_cache: bool = False
     """Whether the hub cannot be reached, so that only files downloaded before are used."""
     commit: str | None = None
-    """What the revision is at present, for a hub name."""
+    """The current commit of the revision, for a hub name."""
     in_memory: str | None = None
-    """Of an object that a program handed over: its digest, or ``OBJECT``; then there are no files."""
+    """The digest of an object that a program passed in, or ``OBJECT``; then there are no files."""
 
     def arguments(self, **more: Any) -> dict[str, Any]:
         """Keyword arguments for ``from_pretrained``."""
@@ -179,7 +179,7 @@ class _HubName:
             ) from error
         except HfHubHTTPError as error:
             reason = self._refusal(error)
-        except Exception as error:  # whatever the network stack throws
+        except Exception as error:  # whatever the network stack raises
             reason = f"the hub cannot be reached: {error}"
         if cached is None:
             raise self._offline_error(reason)
@@ -211,7 +211,7 @@ class _HubName:
         return hub.get_hf_file_metadata(url, timeout=_PROBE_S).commit_hash or self.revision
 
     def _refusal(self, error: Any) -> str:
-        """Why the hub does not give it now; an error where it never will."""
+        """Why the hub does not deliver it now; an error if it never will."""
         from huggingface_hub import constants
         from huggingface_hub.errors import (
             EntryNotFoundError,
@@ -270,7 +270,7 @@ def is_object(value: Any) -> bool:
 
 
 def check_model(model: Any, decided: dict[str, Any]) -> None:
-    """Refuse what is not a model of ``transformers``, and arguments that only loading could obey."""
+    """Refuse what is not a model of ``transformers``, and arguments that only loading could follow."""
     if any(not hasattr(model, name) for name in _NEEDED):
         raise UsageError(
             f"pretrained is a {type(model).__name__}, which is not a language model of transformers. "
@@ -292,7 +292,7 @@ def source_of_model(model: Any) -> ModelSource:
 
 
 def source_of_tokenizer(tokenizer: Any) -> ModelSource:
-    """What identifies a tokenizer: its name, if it has one, and all that decides its tokens."""
+    """What identifies a tokenizer: its name, if it has one, and a digest of its rules."""
     name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
     backend = getattr(tokenizer, "backend_tokenizer", None)
     rules = backend.to_str() if backend else json.dumps(tokenizer.get_vocab(), sort_keys=True)
@@ -300,7 +300,7 @@ def source_of_tokenizer(tokenizer: Any) -> ModelSource:
 
 
 def named_tokenizer(model: Any) -> str:
-    """The name under which the model's own tokenizer is to be found."""
+    """The name under which the model's own tokenizer can be found."""
     name = str(getattr(model, "name_or_path", ""))
     if not name:
         raise UsageError(
@@ -316,10 +316,11 @@ def named_tokenizer(model: Any) -> str:
 def converted(
     source: ModelSource, load: Callable[[ModelSource], tuple[Any, Any]] | None = None
 ) -> ModelSource:
-    """The model of a GGUF file as a folder, any other source as it is.
+    """The model of a GGUF file as a folder, any other source unchanged.
 
-    Where it was not converted before, ``load`` gives ``(model, tokenizer)`` to convert. Without it, for
-    a file too large to keep twice, or if the cache cannot be written, the file stays the source.
+    If it was not converted before, ``load`` returns the ``(model, tokenizer)`` to convert. Without
+    ``load``, for a file too large to keep twice, or if the cache cannot be written, the file stays the
+    source.
     """
     if source.gguf_file is None:
         return source
@@ -341,9 +342,9 @@ def _folder_for(file: Path) -> Path:
 
 
 def _tensors(model: Any) -> dict[str, Any]:
-    """The tensors under their own names, each once: of two that are tied, the one that is read first.
+    """The tensors by name, each once: of two that are tied, the first.
 
-    Other engines look for the embedding by its name and take the output layer from it.
+    Other engines look for the embedding by its name and use it as the output layer.
     """
     tensors: dict[str, Any] = {}
     known: set[tuple[int, Any]] = set()
@@ -356,7 +357,7 @@ def _tensors(model: Any) -> dict[str, Any]:
 
 
 def _convert(folder: Path, model: Any, tokenizer: Any) -> None:
-    """Write the folder under another name first: a killed run leaves nothing that looks whole."""
+    """Write the folder under another name first: a killed run leaves nothing that looks complete."""
     import safetensors.torch
 
     config = copy.deepcopy(model.config)

@@ -1,7 +1,7 @@
 """A tokenizer of ``transformers`` as scoring and generation need it.
 
 Many texts are encoded at a time, BOS comes once, and each continuation keeps its own tokens.
-``HFVocabulary`` is the tokenizer of a model as a backend that answers nothing.
+``TokenizedLM`` is the base of models with such a tokenizer; ``HFVocabulary`` is one that only encodes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ class Tokens:
     """Text to tokens and back for one model.
 
     ``add_bos_token`` None leaves it to the tokenizer. ``known`` is the number of tokens the model has.
-    ``encloses``: an encoder reads contexts. ``chat_arguments`` are variables for the chat template.
+    ``encloses`` says that an encoder reads contexts. ``chat_arguments`` are variables for the chat
+    template.
     """
 
     def __init__(
@@ -52,7 +53,7 @@ class Tokens:
         self._before, self._after = self._added(add_bos_token)
 
     def _added(self, add_bos_token: bool | None) -> tuple[list[int], list[int]]:
-        """What is put before and after every text; after it only for an encoder."""
+        """The tokens before and after every text; those after it only for an encoder."""
         plain = self.tokenizer("a", add_special_tokens=False)["input_ids"]
         full = self.tokenizer("a")["input_ids"]
         start = next(
@@ -127,21 +128,19 @@ class Tokens:
     def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
         """The tokens of each context, and those of its continuation.
 
-        A causal model reads both as one text: a continuation's tokens are what follows the context's
-        length in those of both. An encoder-decoder model reads each as a text of its own.
+        A causal model reads both as one text, whose tokens beyond the length of the context are the
+        continuation's. An encoder-decoder model reads each as a separate text.
         """
         moved = [move_blanks(*pair) for pair in pairs]
         starts = self.encode([context for context, _ in moved])
         if self._encloses:
-            rests = self.tokenize([continuation for _, continuation in moved])
-            return [
-                (start or [self.prefix], rest) for start, rest in zip(starts, rests, strict=True)
-            ]
-        wholes = self.encode([context + continuation for context, continuation in moved])
-        bare = iter(self.tokenize([rest for context, rest in moved if not context]))
+            ends = self.tokenize([continuation for _, continuation in moved])
+            return [(start or [self.prefix], end) for start, end in zip(starts, ends, strict=True)]
+        joined = self.encode([context + continuation for context, continuation in moved])
+        bare = iter(self.tokenize([continuation for context, continuation in moved if not context]))
         return [
-            (start, whole[len(start) :]) if context else self._behind_prefix(next(bare))
-            for (context, _), start, whole in zip(moved, starts, wholes, strict=True)
+            (start, both[len(start) :]) if context else self._behind_prefix(next(bare))
+            for (context, _), start, both in zip(moved, starts, joined, strict=True)
         ]
 
     def _behind_prefix(self, tokens: list[int]) -> tuple[list[int], list[int]]:
@@ -194,7 +193,7 @@ class Tokens:
 
 
 def tokenizer_json(tokenizer: Any, model_name: str) -> str:
-    """A tokenizer as the ``tokenizers`` library writes it; an error where it is not one of its own."""
+    """A tokenizer as the ``tokenizers`` library writes it; an error if it is not one of that library."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         raise ModelError(

@@ -2,8 +2,8 @@
 
 The piece is a single sequence. Its position ids and a mask, by which each token sees only those it
 follows, describe the tree; the keys and values of the beginning it continues come from a ``path_cache``.
-Logits are asked for where they are read, of the model itself: calling its output head by hand would
-leave out what some models do after it, such as soft-capping.
+Logits are requested of the model itself, only where they are read: calling its output head by hand would
+skip what some models do after it, such as soft-capping.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STATELESS = ("torch.nn.", "transformers.models.", "transformers.activations", "
 
 
 def refusal(model: Any) -> str | None:
-    """Why a model cannot evaluate token trees, or None if it seems to be able to."""
+    """Why a model cannot evaluate token trees; None if it seems to be able to."""
     config = model.config.get_text_config()
     attention = getattr(config, "_attn_implementation", None)
     others = sorted(_layer_kinds(config) - {_FULL, _SLIDING})
@@ -61,9 +61,9 @@ def vocabulary_size(model: Any) -> int:
 
 
 def runs_beside_itself(model: Any) -> bool:
-    """Whether several threads may go through the model at once: nothing in it changes with a pass.
+    """Whether several threads may use the model at once, because no pass changes anything in it.
 
-    Only what ``torch``, ``transformers`` and ``peft`` bring is known; hooks and methods of a program
+    Only modules of ``torch``, ``transformers`` and ``peft`` are known; hooks and methods of a program
     are not.
     """
     return find_rope_switch(model.config) is None and all(
@@ -86,7 +86,7 @@ class TreeForward:
         self._takes_indices = takes(model, "logits_to_keep")
 
     def fork(self, length: int) -> TreeForward:
-        """Another one for the same tree, which goes on after the first ``length`` kept tokens."""
+        """Another one for the same tree, which continues after the first ``length`` kept tokens."""
         import torch
 
         other = copy.copy(self)
@@ -120,7 +120,7 @@ class TreeForward:
             self._cache.keep(0, 0, range(keep))
 
     def scores(self, chunk: Chunk) -> list[tuple[float, bool]]:
-        """For each reading of the chunk: the target's log-prob, and whether it is the likeliest."""
+        """For each target that the chunk reads: its log-prob, and whether it is the likeliest."""
         import torch
 
         with torch.inference_mode():
@@ -149,7 +149,7 @@ class TreeForward:
     def _mask(self, chunk: Chunk) -> Any:
         """What each token may attend to, as numbers to add: some models misread true and false.
 
-        Where layers differ in their windows, one such mask for each kind of layer.
+        If layers differ in their windows, one such mask for each kind of layer.
         """
         import torch
 
@@ -199,7 +199,7 @@ def _layer_kinds(config: Any) -> set[str]:
 
 
 def _windows(config: Any, longest: int) -> dict[str, int | None]:
-    """Kind of layer → how far it looks back, None for everywhere; one kind if they do not differ."""
+    """Kind of layer → how far it looks back, None if to the start; one kind if they do not differ."""
     window = getattr(config, "sliding_window", None)
     if not window or longest <= window:
         return {_FULL: None}
@@ -213,8 +213,8 @@ _UNKNOWN_MEMORY = 2**32
 def path_cache(room: int) -> Any:
     """An empty transformers cache for up to ``room`` tokens of one text.
 
-    Tokens written by a forward pass are seen by it and then forgotten, unless ``keep`` says which
-    of them the text goes on with. Nothing is copied for tokens that stay where they are; unlike the
+    Tokens written by a forward pass are seen by it and then forgotten, except those that ``keep``
+    names as part of the text. Nothing is copied for tokens that stay where they are; unlike the
     caches of transformers, sliding-window layers keep every token, as the mask hides those outside.
     """
     cache_class, layer_class = _classes()
@@ -278,7 +278,7 @@ def _classes() -> tuple[Any, Any]:
 
     class PathCache(Cache):  # type: ignore[misc]  # transformers is not typed
         def fork(self, length: int) -> PathCache:
-            """A cache of its own for what follows the first ``length`` tokens."""
+            """A separate cache for what follows the first ``length`` tokens."""
             other = copy.copy(self)
             other.layers = [layer.fork(length) for layer in self.layers]
             return other
@@ -316,7 +316,7 @@ def _numbers_per_token(layer: Any) -> int:
 
 
 def free_memory(device: Any) -> int:
-    """Bytes that are free on a device, as far as it tells; for the CPU, those of the machine."""
+    """Free bytes on a device, as far as it reports them; for the CPU, those of the machine."""
     import torch
 
     device = torch.device(device)

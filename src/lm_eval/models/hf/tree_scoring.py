@@ -1,11 +1,11 @@
 """Log-probs of token spans from a transformers model, each shared beginning evaluated once.
 
-``token_tree`` says what to evaluate when; ``tree_forward`` evaluates it. What a model makes of a tree
-is not taken on trust: the first results are compared with ordinary forwards, and texts for which they
-differ, or whose keys and values take too much memory, are scored by those.
+``token_tree`` says what to evaluate when; ``tree_forward`` evaluates it. Not every model evaluates a
+tree correctly: the first results are compared with ordinary passes, and texts for which they differ, or
+whose keys and values need too much memory, are scored by ordinary passes.
 
-On a processor a pass of a few hundred tokens is too small to keep several cores busy: they wait for
-each other after every step. Large trees are therefore cut into *lanes*, each for a thread of its own.
+On a CPU a pass of a few hundred tokens is too small to keep several cores busy: they wait for each other
+after every step. Large trees are therefore cut into *lanes*, one for each thread.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from lm_eval.models.local.token_tree import (
 )
 
 TOKENS_AT_ONCE = 512
-"""Tokens per forward pass: enough to keep a processor busy, few enough for attention to be cheap."""
+"""Tokens per forward pass: enough to keep a CPU busy, few enough for attention to be cheap."""
 _FEWEST_AT_ONCE = 64
 _LOGITS_BYTES = 2**27
 _CHECKED_DOCS = 2
 _CHECKS_AFTER_AN_ERROR = 8
 _MOST_LANES = 4
 _SHORTEST_LANE = 2048
-"""Tokens from which on a thread of its own pays."""
+"""The fewest tokens for which another thread pays."""
 
 Plain = Callable[[Iterable[Span]], Iterable[Span]]
-"""Ordinary forwards: spans come back with their scores."""
+"""Ordinary passes: spans come back with their scores."""
 
 
 class TreeScorer:
-    """Scores spans on one model. ``notes`` says where ordinary forwards were needed, and why.
+    """Scores spans on one model. ``notes`` says when ordinary passes were needed, and why.
 
     ``kv_budget`` is the memory for keys and values in bytes, by default half of what is free. ``lanes``
-    is how many threads share a tree, by default what pays.
+    is how many threads share a tree, by default as many as pay.
     """
 
     def __init__(
@@ -87,13 +87,13 @@ class TreeScorer:
         self._beyond_switch = 0
         self._refusal = refusal(model)
         self.tokens_needed = 0
-        """Distinct beginnings over all spans, in tokens: the least there is to do."""
+        """Tokens in the distinct beginnings of all spans, the fewest that must be evaluated."""
         self.tokens_pushed = 0
-        """Tokens that went through the model, those of ordinary forwards included."""
+        """Tokens that went through the model, those of ordinary passes included."""
         self.tokens_checked = 0
-        """Of them, those that only served to compare."""
+        """How many of them only served to compare."""
         self.fallbacks = 0
-        """Spans scored by ordinary forwards."""
+        """Spans scored by ordinary passes."""
 
     @property
     def notes(self) -> list[str]:
@@ -132,7 +132,7 @@ class TreeScorer:
         yield from without_targets
 
     def _score_tree(self, tree: TokenTree) -> Iterator[Span]:
-        """Score a tree. Where that fails, less of it is tried again and the rest scored plainly."""
+        """Score a tree. If that fails, less of it is tried again, and the rest scored ordinarily."""
         while tree.size:
             tree, others = self._divide(tree)
             yield from self._score_plainly(others)
@@ -146,7 +146,7 @@ class TreeScorer:
                 tree = TokenTree(span for span in tree.spans() if id(span) not in answered)
 
     def _divide(self, tree: TokenTree) -> tuple[TokenTree, list[Span]]:
-        """What to score as a tree, and what not."""
+        """The part to score as a tree, and the other spans."""
         if self._refusal is not None:
             return TokenTree(), list(tree.spans())
         fits = self._kv_tokens() - min(_FEWEST_AT_ONCE, self._tokens_at_once)
@@ -170,7 +170,7 @@ class TreeScorer:
     # -- trees -------------------------------------------------------------------------------
 
     def _run(self, tree: TokenTree) -> Iterator[Span]:
-        """Evaluate a tree. Nothing is given away before the first scores are checked."""
+        """Evaluate a tree. No span is returned before the first scores are checked."""
         for span in tree.spans():
             span.reset()
         if self._switch and self._switch.grows:
@@ -201,9 +201,9 @@ class TreeScorer:
             self._checked = tree.longest
             yield from self._rescore_non_finite(held)
         if len(plan.parts) > 1:
-            rest = [line_of(part, limits, plan.trunk) for part in plan.parts[1:]]
-            forks = [forward.fork(plan.shared) for _ in rest]
-            for done in self._beside([(forward, first), *zip(forks, rest, strict=True)]):
+            others = [line_of(part, limits, plan.trunk) for part in plan.parts[1:]]
+            forks = [forward.fork(plan.shared) for _ in others]
+            for done in self._beside([(forward, first), *zip(forks, others, strict=True)]):
                 yield from self._rescore_non_finite(done)
 
     def _plan(self, tree: TokenTree) -> _Lanes:
@@ -265,10 +265,10 @@ class TreeScorer:
             torch.set_num_threads(cores)
 
     def _begin(self, forward: TreeForward, tree: TokenTree) -> _Trial | None:
-        """Evaluate the longest text as a whole: to compare with, and to continue its beginning.
+        """Evaluate the longest text as a whole: as a reference, and to continue its beginning.
 
-        Not where layers have windows, or after an error: then what is compared must be chosen with
-        more care.
+        Not if layers have windows, or after an error: then what is compared must be chosen with more
+        care.
         """
         opening = tree.opening()
         if opening is None or forward.has_windows or self._largest_error:
@@ -293,12 +293,12 @@ class TreeScorer:
     def _evaluate(self, forward: TreeForward, chunk: Chunk) -> TokenScores:
         try:
             return forward.scores(chunk)
-        except Exception as error:  # whatever a model's code makes of what it was not written for
+        except Exception as error:  # a model's code was not written for this and may raise anything
             self._back_off(error)
             raise _TreeError from error
 
     def _take(self, chunk: Chunk, scores: TokenScores) -> list[Span]:
-        """Give the scores to their spans; those that are complete."""
+        """Add the scores to their spans; returns those that are complete."""
         self.tokens_pushed += len(chunk.tokens)
         spans = [span for _, reads in chunk.reads for span, _ in reads]
         return [span for span, score in zip(spans, scores, strict=True) if span.add(*score)]
@@ -313,13 +313,13 @@ class TreeScorer:
         else:
             self._refusal = "memory ran out"
 
-    # -- ordinary forwards -------------------------------------------------------------------
+    # -- ordinary passes ---------------------------------------------------------------------
 
     def _check(self, spans: Sequence[Span], trial: _Trial | None) -> None:
-        """Compare some scores with those of ordinary forwards, already made in a trial.
+        """Compare some scores with those of ordinary passes, which a trial has already made.
 
-        If one differs, texts of about that length and longer are no longer scored in trees: what
-        goes wrong, such as a window that a model applies in its own way, goes wrong from a length on.
+        If one differs, texts of about that length and longer are no longer scored in trees: a fault,
+        such as a window that a model applies in its own way, shows from some length on.
         """
         if trial:
             sample, plain = trial.text.spans, trial.plain
@@ -332,7 +332,7 @@ class TreeScorer:
             self.tokens_pushed += pushed
         errors = [self._error(span, other) for span, other in zip(sample, plain, strict=True)]
         if any(errors):
-            # The longest: beside it, shorter texts may go wrong that are right without it.
+            # The longest: beside it, shorter texts may be wrong that are right without it.
             longest = max(len(s.inputs) for s, e in zip(sample, errors, strict=True) if e)
             self._too_long = min(self._too_long, 2 ** (longest.bit_length() - 1))
             self._largest_error = max(self._largest_error, *errors)
@@ -343,12 +343,12 @@ class TreeScorer:
         return score_error(self._model, span.logprob, plain.logprob, len(span.targets))
 
     def _rescore_non_finite(self, spans: Sequence[Span]) -> Iterator[Span]:
-        """The spans; those whose log-prob is not finite are scored again, by ordinary forwards."""
+        """The spans; those whose log-prob is not finite are scored again, by ordinary passes."""
         yield from (span for span in spans if math.isfinite(span.logprob))
         yield from self._score_plainly([s for s in spans if not math.isfinite(s.logprob)])
 
     def _score_plainly(self, spans: Sequence[Span]) -> Iterator[Span]:
-        """Score spans by ordinary forwards, the longest first; those of one text go together."""
+        """Score spans by ordinary passes, the longest first; those of one text go together."""
         self.fallbacks += len(spans)
         self.tokens_pushed += sum(len(span.inputs) for span in _one_per_text(spans))
         for span in spans:
@@ -358,9 +358,9 @@ class TreeScorer:
 
 @dataclass(frozen=True)
 class _Lanes:
-    """A tree in parts that can be evaluated beside each other: of about the same size, no span in two.
+    """A tree in parts of about the same size that can be evaluated in parallel; no span is in two.
 
-    The parts after the first go on after ``trunk``, with which the first begins.
+    The first part begins with ``trunk``; the others continue after it.
     """
 
     trunk: Node | None
@@ -372,7 +372,7 @@ class _Lanes:
 
 
 def _behind(opening: Node | None, nodes: Iterable[Node]) -> Iterable[Node]:
-    """The nodes without an opening and those on the way to it, which come first."""
+    """The nodes without those of the opening, which come first."""
     return islice(nodes, len(opening.path()) if opening else 0, None)
 
 
@@ -422,7 +422,7 @@ class _Trial:
 
     @property
     def is_done(self) -> bool:
-        """Whether the tree has come to the text."""
+        """Whether the text has been scored in the tree."""
         return not any(span.missing for span in self.text.spans)
 
 
@@ -435,7 +435,7 @@ class _TreeError(Exception):
 
 
 def _node(span: Span) -> object:
-    """What spans of the same text have in common, once they are in a tree."""
+    """The node that spans of the same text share, once they are in a tree."""
     return getattr(span.inputs, "node", span.inputs)
 
 

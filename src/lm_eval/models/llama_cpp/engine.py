@@ -1,4 +1,4 @@
-"""llama.cpp in this process, through ``cyllama``: tokens in, logits out, with a cache of sequences.
+"""llama.cpp in this process, through ``cyllama``: tokens in, logits out, and a cache of sequences.
 
 The only module that knows ``cyllama``. It serves 0.2.18 (Python 3.10 and 3.11) and 0.7.0 (3.12 and
 up); what differs between them is under "Differences between releases" at the end.
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 INSTALL_EXTRA = "pip install 'lm-eval-formats[gguf]'"
 MAX_SEQUENCES = 64
 TOKENS_AT_ONCE = 63
-"""Tokens per pass. llama.cpp's CPU attention takes one path from 64 tokens on, another for a lone
-token, which add up in another order; 8-bit activations turn that into shifts of up to half a nat.
-Between the two it goes cell by cell: as long as a sequence's cells lie in the order of its tokens,
+"""Tokens per pass. llama.cpp's CPU attention has one path from 64 tokens on and another for a single
+token, which sum in another order; 8-bit activations turn that into shifts of up to half a nat.
+Between the two it goes cell by cell: as long as a sequence's cells are in the order of its tokens,
 its results do not depend on what else is in the cache."""
 _PADDING_SEQUENCE = MAX_SEQUENCES
 _FEWEST_CELLS = 2048
 _MOST_BIASED = 4096
 _LIFT = 256.0
-"""More than the logits of a model lie apart, and little enough to tell close ones from each other."""
+"""More than the range of a model's logits, and small enough to tell close ones apart."""
 _CACHE_BYTES = 2**30
 
 
@@ -154,7 +154,7 @@ class Engine:
         return piece
 
     def vocabulary(self) -> tuple[list[bytes], list[int]]:
-        """The bytes of every token, and the tokens that end a text, that of the file's EOS first."""
+        """The bytes of every token, and the tokens that end a text, the file's EOS first."""
         tokens = range(int(self._model.n_vocab))
         ends = [token for token in tokens if self.ends_generation(token)]
         ends.sort(key=lambda token: token != self.eos)
@@ -190,7 +190,7 @@ class Engine:
 
     @property
     def most_cells(self) -> int:
-        """How many tokens fit ``kv_budget``, beyond which the cache grows only for a single text."""
+        """How many tokens fit ``kv_budget``; the cache grows beyond that only for a single text."""
         model = self._model
         width = model.n_embd // max(1, model.n_head) * max(1, model.n_head_kv)
         return int(self.kv_budget // max(1, model.n_layer * width * 2 * 2))
@@ -251,7 +251,7 @@ class Engine:
     # -- evaluation --------------------------------------------------------------------------
 
     def decode(self, entries: Sequence[BatchEntry]) -> None:
-        """Evaluate at most ``n_batch`` tokens in one go; their logits stay until the next call."""
+        """Evaluate at most ``n_batch`` tokens at once; their logits stay until the next call."""
         self._batch.clear()
         for entry in entries:
             self._batch.add(entry.token, entry.position, entry.sequences, entry.wants_logits)
@@ -285,10 +285,10 @@ class Engine:
         return int(self._sampler.sample(self._context, index))
 
     def likeliest_of(self, index: int, tokens: Sequence[int]) -> int:
-        """The likeliest of some tokens; of a few, found without copying the logits.
+        """The likeliest of some tokens, found without copying the logits if they are few.
 
-        llama.cpp adds to the logits of these tokens and takes the largest. Where that is another token
-        all the same, or this release has no such sampler, the logits are copied and compared.
+        llama.cpp adds to the logits of these tokens and picks the largest. If that is still another
+        token, or this release has no such sampler, the logits are copied and compared.
         """
         if len(tokens) <= _MOST_BIASED:
             try:
@@ -393,7 +393,7 @@ def _piece_bytes(vocab: Any, token: int) -> bytes:
 
 
 def _byte_alphabet() -> dict[str, int]:
-    """The characters in which GPT-2 style vocabularies write bytes.
+    """The characters by which GPT-2 style vocabularies write bytes.
 
     Printable Latin-1 bytes are written as themselves, the others as the characters from U+0100 on.
     """

@@ -1,8 +1,8 @@
 """Replies to prompts and scores of spans, on one llama.cpp engine.
 
 ``Generator`` runs several sequences at a time: each decode call carries one token of every running
-sequence, then as much of the waiting prompts as fits. What a prompt has in common with a sequence in
-the cache is shared, not evaluated again. ``Scorer`` evaluates the prefix tree of the spans.
+sequence, then as much of the waiting prompts as fits. What a prompt shares with a sequence in the
+cache is not evaluated again. ``Scorer`` evaluates the prefix tree of the spans.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FEWEST_CELLS = 4096
 
 
 class GrowingText:
-    """Text that grows by bytes and ends before the first stop string."""
+    """Text that grows byte by byte and ends before the first stop string."""
 
     def __init__(self, until: tuple[str, ...]) -> None:
         self.text = ""
@@ -58,7 +58,7 @@ class GrowingText:
 
 @dataclass(eq=False)
 class _Sequence:
-    """One sequence of the cache. ``tokens`` are those in it; ``waiting`` are to be evaluated."""
+    """One sequence of the cache. ``tokens`` are in it; ``waiting`` are to be evaluated."""
 
     number: int
     job: Job
@@ -72,16 +72,16 @@ class _Sequence:
 
     @property
     def cells(self) -> int:
-        """The cells it takes, or may come to take, beside those it shares."""
+        """The cells it occupies, or may come to occupy, besides those it shares."""
         return (self.job.cells if self.is_running else len(self.tokens)) - self.cached
 
 
 class Generator:
     """Generates on one engine, ``n_parallel`` texts at a time.
 
-    Cells are given out in order and none is freed while a text is running: so the tokens of each
-    sequence lie in the cache in their own order, and replies do not depend on their neighbours.
-    When cells or sequences run out, the running texts are finished and the cache is emptied.
+    Cells are assigned in order and none is freed while a text is running, so that the tokens of each
+    sequence are in the cache in their order, and replies do not depend on their neighbours. When cells
+    or sequences run out, the running texts are finished and the cache is emptied.
     """
 
     def __init__(self, engine: Engine, n_parallel: int) -> None:
@@ -97,7 +97,7 @@ class Generator:
             return
         self._start_over(first)
         waiting = chain(first, waiting)
-        following: list[Job] = []  # what goes on behind a reply comes before what has not begun
+        following: list[Job] = []  # jobs that continue a reply come before new ones
         job = next(waiting, None)
         while job is not None or following or self._running():
             while following and self._admit(following[0]):
@@ -116,7 +116,7 @@ class Generator:
     # -- admission ---------------------------------------------------------------------------
 
     def _start_over(self, jobs: list[Job]) -> None:
-        """Empty the cache and make room for such jobs."""
+        """Empty the cache and make room for these jobs."""
         largest = max(job.cells for job in jobs)
         wanted = max(_FEWEST_CELLS, largest * min(self._n_parallel, len(jobs)))
         self._engine.reserve(max(largest, min(wanted, self._engine.most_cells)))
@@ -144,7 +144,7 @@ class Generator:
         return len(self._sequences) < MAX_SEQUENCES and taken + cells <= self._engine.cells
 
     def _is_about_to_cache(self, sequence: _Sequence, job: Job) -> bool:
-        """Whether the sequence is evaluating a beginning that the job can soon take over."""
+        """Whether the sequence is evaluating a beginning that the job can soon share."""
         if not self._engine.shares_prefixes:
             return False
         common = common_length(sequence.job.prompt, job.prompt)
@@ -153,7 +153,7 @@ class Generator:
     def _best_source(self, job: Job) -> tuple[_Sequence | None, int]:
         """The sequence that has most of the prompt, and how much of it.
 
-        The prompt's last token is never taken over, because its logits are needed.
+        The prompt's last token is never shared, because its logits are needed.
         """
         best, most = None, _WORTH_SHARING - 1
         if self._engine.shares_prefixes:
@@ -213,7 +213,7 @@ class Generator:
         return entries, readers
 
     def _advance(self, sequence: _Sequence, index: int) -> Literal["stop", "length"] | None:
-        """Choose the sequence's next token; say why if it ends there."""
+        """Choose the sequence's next token; why the text ends there, if it does."""
         job, constraint = sequence.job, sequence.constraint
         token: int | None
         if constraint is not None:
@@ -247,7 +247,7 @@ class Scorer:
         self._engine = engine
         self._limits = Limits(engine.n_batch, leaves=MAX_SEQUENCES, in_order=True)
         self.tokens_needed = 0
-        """Distinct beginnings over all spans, in tokens: the least there is to do."""
+        """Tokens in the distinct beginnings of all spans, the fewest that must be evaluated."""
         self.tokens_pushed = 0
 
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:

@@ -1,7 +1,7 @@
 """Replies held to a grammar token by token, through ``llguidance``: one hook for every local backend.
 
 An ``Enforcer`` belongs to one vocabulary and compiles grammars; a ``Constraint`` follows one reply. The
-matcher is asked after every token whether it still holds: with a grammar that is too large for it, it
+matcher is asked after every token whether it still enforces the grammar: if that is too large for it, it
 would go on without one.
 """
 
@@ -22,9 +22,9 @@ _MOST_COMPILED = 4096
 
 
 class Pieces:
-    """The tokens of a model as ``llguidance`` takes them: their bytes; one without bytes is special.
+    """The tokens of a model as ``llguidance`` expects them: their bytes; one without bytes is special.
 
-    ``ends`` are the tokens that end a text, ``tokenize`` gives the tokens of a text.
+    ``ends`` are the tokens that end a text; ``tokenize`` returns the tokens of a text.
     """
 
     is_tokenizer_wrapper = True
@@ -66,7 +66,7 @@ class Enforcer:
         self._compiled: dict[Grammar, Any] = {}
 
     def cannot_hold(self, grammar: Grammar) -> str | None:
-        """Why a grammar cannot be held; None where it can."""
+        """Why replies cannot be held to a grammar; None if they can."""
         matcher = self._matcher(grammar).deep_copy()
         if not matcher.get_error():
             matcher.compute_bitmask()  # some grammars are too large for their first token only
@@ -78,7 +78,7 @@ class Enforcer:
         return Constraint(self._matcher(grammar).deep_copy(), self.vocabulary_size)
 
     def _matcher(self, grammar: Grammar) -> Any:
-        """The grammar, compiled; kept, as the docs of a task mostly share a few."""
+        """The compiled grammar; cached, as the docs of a task mostly share a few."""
         matcher = self._compiled.get(grammar)
         if matcher is None:
             if len(self._compiled) >= _MOST_COMPILED:
@@ -99,7 +99,7 @@ class Constraint:
         self._matcher = matcher
         self._mask = np.zeros((vocabulary_size + 31) // 32, dtype=np.int32)
         self.is_complete = False
-        """Whether the reply is whole and nothing can follow it."""
+        """Whether the reply is complete and nothing can follow it."""
 
     def choose(
         self,
@@ -108,19 +108,18 @@ class Constraint:
         sample: Callable[[npt.NDArray[np.float64]], int] | None = None,
         likeliest_of: Callable[[Sequence[int]], int] | None = None,
     ) -> int | None:
-        """The next token, which is taken; None where the reply ends before it.
+        """The next token, which becomes part of the reply; None if the reply ends before it.
 
-        ``likeliest`` is what the model would write, ``sample`` draws where it does not write the
-        likeliest; ``likeliest_of`` compares some tokens where that is cheaper than ``logits``. An
-        answer that is whole ends where the model goes on with something else.
+        ``likeliest`` is what the model would write; ``sample`` draws a token if it is not to be the
+        likeliest; ``likeliest_of`` compares some tokens if that is cheaper than ``logits``. A
+        complete answer ends when the model goes on with something else.
         """
         self._matcher.unsafe_compute_mask_ptr(self._mask.ctypes.data, self._mask.nbytes)
         self._check()
-        wanted = likeliest() if sample is None else sample(logits())
-        if self._matcher.is_accepting() and not self._is_allowed(wanted):
-            return None
-        token = wanted
-        if not self._is_allowed(wanted):
+        token = likeliest() if sample is None else sample(logits())
+        if not self._is_allowed(token):
+            if self._matcher.is_accepting():
+                return None
             token = self._best_allowed(logits, sample, likeliest_of)
         self._matcher.consume_token(token)
         self._check()
@@ -159,10 +158,10 @@ class Constraint:
 
 
 def _in_short(error: str) -> str:
-    """What a report of the matcher says, without the state it prints."""
+    """The message in a report of the matcher, without the state it prints."""
     lines = [line.strip() for line in error.splitlines() if line.strip()]
-    told = next((line for line in lines if line.startswith("error:")), lines[0])
-    return told.removeprefix("error:").strip().rstrip(".")
+    message = next((line for line in lines if line.startswith("error:")), lines[0])
+    return message.removeprefix("error:").strip().rstrip(".")
 
 
 def _import_library() -> Any:

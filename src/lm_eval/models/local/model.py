@@ -1,7 +1,7 @@
-"""What models in this process share: requests become spans of tokens to score and prompts to continue.
+"""The base of models in this process: requests become spans of tokens to score and prompts to continue.
 
-A span holds the tokens the model reads and the last of them it is asked about. What does not fit the
-model's window loses its beginning, and is counted.
+A span holds the tokens that the model reads and those it is to score. What does not fit the model's
+window loses its beginning, and is counted.
 """
 
 from __future__ import annotations
@@ -46,31 +46,31 @@ class Job:
     max_gen_toks: int
     sample: Sample | None = None
     constrain: Callable[[], Constraint] | None = None
-    """Makes what holds the reply to a grammar; None: nothing does."""
+    """Makes what holds the reply to a grammar; None if nothing does."""
     said: str = ""
     """What the model said before this prompt's end: its reply begins with it."""
     reasoning: str | None = None
-    """What the model thought before it said anything, where that is kept apart."""
+    """The model's reasoning before that, if it is kept apart."""
     then: Callable[[Reply], Job] | None = field(default=None, repr=False, compare=False)
-    """Makes the job that goes on behind this one's reply; None: the reply is the answer."""
+    """Makes the job that continues after this one's reply; None if the reply is the answer."""
 
     @property
     def cells(self) -> int:
-        """How many tokens the prompt and its reply have at most."""
+        """The most tokens that the prompt and its reply can have."""
         return len(self.prompt) + self.max_gen_toks
 
 
 class LocalLM(ExtensibleLM):
     """Base of models in this process. A subclass encodes texts, and answers spans and jobs.
 
-    ``truncated`` counts the requests that lost their beginning, ``empty_continuations`` the
-    continuations without a token of their own.
+    ``truncated`` counts the requests that lost their beginning, ``empty_continuations`` those
+    continuations that have no token of their own.
     """
 
     window_argument: ClassVar[str]
     """The argument that sets the window, for messages."""
     reads_apart = False
-    """Whether an encoder reads the context, so that what follows has a window of its own."""
+    """Whether an encoder reads the context, so that what follows has its own window."""
     max_gen_toks: int
     truncated = 0
     empty_continuations = 0
@@ -80,7 +80,7 @@ class LocalLM(ExtensibleLM):
     @property
     @abstractmethod
     def window(self) -> int:
-        """How many tokens the model reads at most."""
+        """The most tokens that the model reads."""
 
     @property
     @abstractmethod
@@ -109,7 +109,7 @@ class LocalLM(ExtensibleLM):
     def _job(
         self, index: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
     ) -> Job:
-        """What continues the prompt of one request."""
+        """The job that continues the prompt of one request."""
 
     @abstractmethod
     def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
@@ -134,11 +134,11 @@ class LocalLM(ExtensibleLM):
         return replace(job, constrain=partial(self._enforcer().constraint, grammar))
 
     def _aloud(self, reply: Reply) -> str:
-        """A reply as the model wrote it, with what is kept apart from it."""
+        """A reply as the model wrote it, including reasoning that is kept apart."""
         return str(reply)
 
     def _window_notes(self, name: str, *, trained: int) -> list[str]:
-        """What a reader of the results should know about texts and the window they had to fit."""
+        """What a reader of the results should know about texts that did not fit the window."""
         notes = []
         if self.truncated:
             notes.append(
@@ -263,7 +263,7 @@ class LocalLM(ExtensibleLM):
         prompt: list[int],
         text: str,
     ) -> Job:
-        """What answers a request that has a grammar: at once, or behind free text."""
+        """The job that answers a request with a grammar, at once or after free text."""
         grammar = request.grammar
         assert grammar is not None
         answering = replace(options, until=options.until if grammar.is_open else ())
@@ -272,10 +272,10 @@ class LocalLM(ExtensibleLM):
 
         def answer(reply: Reply) -> Job:
             aloud = grammar.before_answer(self._aloud(reply))
-            (whole,) = self._encode([text + aloud])
+            (tokens,) = self._encode([text + aloud])
             limited = replace(answering, max_gen_toks=answer_room(grammar))
             room = self.window - limited.max_gen_toks
-            job = self._hold(self._job(index, request, limited, whole[-room:]), grammar)
+            job = self._hold(self._job(index, request, limited, tokens[-room:]), grammar)
             return replace(job, said=grammar.before_answer(reply), reasoning=reply.reasoning)
 
         free = replace(options, until=(*options.until, grammar.opening))
@@ -283,14 +283,14 @@ class LocalLM(ExtensibleLM):
 
 
 def answer_room(grammar: Grammar) -> int:
-    """The tokens that the end of a reply takes at most, from the opening of its answer on."""
+    """The most tokens that the end of a reply needs, from the opening of its answer on."""
     return min(grammar.longest, _LONGEST_ANSWER)
 
 
 def continuation_span(
     index: int, context: list[int], continuation: list[int], *, window: int
 ) -> tuple[Span, bool]:
-    """The span that scores a continuation, and whether its beginning was cut to fit the window.
+    """The span that scores a continuation, and whether the beginning was cut to fit the window.
 
     The last token is only predicted, never read, so ``window + 1`` tokens fit.
     """
@@ -299,10 +299,10 @@ def continuation_span(
 
 
 def rolling_spans(index: int, prefix: int, text: list[int], *, window: int) -> Iterator[Span]:
-    """Spans that score each token of a text once.
+    """Spans that together score each token of a text once.
 
-    The first begins with the prefix token. Each later one gives as much context as fits and scores
-    only tokens that none before it scored.
+    The first begins with the prefix token. Each later one has as much context as fits and scores only
+    tokens that no earlier one scored.
     """
     tokens = [prefix, *text]
     last = len(tokens) - 1

@@ -1,11 +1,11 @@
-"""Which tokens go through a local model, and in what order: each distinct beginning once.
+"""The order in which tokens go through a local model: each distinct beginning once.
 
 The texts of a run form a tree by their common beginnings: a question's choices share its context,
 questions share their few-shot text. ``TokenTree`` merges *spans* (a text, and which of its last
 tokens to score) as they come in; ``chunks`` lays the tree out, each token before those that follow
 it, and cuts that line into pieces of a few hundred tokens. Between two pieces a backend keeps only
-the keys and values of the beginning that the next piece continues, so memory is bounded by the
-longest text and no token is ever evaluated twice.
+the keys and values of the beginning that the next piece continues, so that memory is bounded by the
+longest text and no token is evaluated twice.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import overload
 MOST_TOKENS_HELD = 2**25
 """Distinct tokens read ahead before the first are evaluated: 128 MiB of tokens."""
 _SHORTEST_PART = 4
-"""A piece is cut early, where a branch ends, if it is then at least this part of the whole."""
+"""A piece may be cut early, at the end of a branch, if it has at least this fraction of the tokens."""
 _NO_LIMIT = 2**62
 
 
@@ -49,7 +49,7 @@ class Span:
         return self.missing == 0
 
     def reset(self) -> None:
-        """Forget what was added, to be scored again."""
+        """Forget the scores, so that the span can be scored again."""
         self.logprob, self.is_greedy, self.missing = 0.0, True, len(self.targets)
 
 
@@ -72,7 +72,7 @@ class Node:
         return self.start + len(self.tokens)
 
     def path(self) -> list[Node]:
-        """The nodes from the first to this one; not the empty root."""
+        """The nodes from the first to this one, without the empty root."""
         path: list[Node] = []
         node = self
         while node.parent is not None:
@@ -118,10 +118,10 @@ class Path(Sequence[int]):
         while node is not None:
             parts.append(node.tokens)
             node = node.parent
-        whole = array("i")
+        tokens = array("i")
         for part in reversed(parts):
-            whole.extend(part)
-        return whole
+            tokens.extend(part)
+        return tokens
 
 
 class TokenTree:
@@ -130,7 +130,7 @@ class TokenTree:
     def __init__(self, spans: Iterable[Span] = ()) -> None:
         self._root = Node(array("i"), 0, None)
         self.size = 0
-        """How many tokens the tree has: the fewest that can be evaluated."""
+        """How many tokens the tree has, the fewest that must be evaluated."""
         self._longest = self._root
         for span in spans:
             self.add(span)
@@ -169,8 +169,8 @@ class TokenTree:
     def nodes(self) -> Iterator[Node]:
         """All nodes, each before those below it; the longest text first, else as they came in.
 
-        The longest first, so that a model that cannot take it fails at once; but one branch that it
-        must not see comes before its end, so that seeing it shows as well.
+        The longest first, so that a model that cannot process it fails at once. One branch that it
+        must not see comes before its end, so that a model that does see it is noticed.
         """
         rank = self._ranks()
         stack = [self._root]
@@ -182,9 +182,9 @@ class TokenTree:
             stack.extend(reversed(children))
 
     def _ranks(self) -> dict[int, int]:
-        """The nodes that come before their siblings: those of the longest text, and one beside it.
+        """Nodes that come before their siblings: those of the longest text, and one branch beside it.
 
-        That one branches off after the opening, which is evaluated before all else.
+        The branch leaves the text after the opening, which is evaluated before all else.
         """
         path = self._longest.path()
         rank = {id(node): 1 for node in path}
@@ -197,9 +197,9 @@ class TokenTree:
         return rank
 
     def opening(self) -> Node | None:
-        """The longest beginning of the longest text at whose tokens nothing is read, if any.
+        """The longest beginning of the longest text in which nothing is read, if any.
 
-        With few-shot examples that all texts have in common, it is these.
+        It is the few-shot examples if all texts share them.
         """
         note_readers(self)
         opening: Node | None = None
@@ -217,30 +217,30 @@ class TokenTree:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one piece of work may have at most."""
+    """The largest size of one piece of work."""
 
     tokens: int
     reads: int = _NO_LIMIT
-    """Places whose logits are needed: each costs a row as wide as the vocabulary."""
+    """Tokens whose logits are needed: each costs a row as wide as the vocabulary."""
     leaves: int = _NO_LIMIT
     in_order: bool = False
-    """Whether what is kept must be the first tokens that were evaluated, with none in between."""
+    """Whether the tokens that are kept must be the first ones evaluated, without gaps."""
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Tokens to evaluate together, after ``past`` kept ones that are the first one's beginning.
+    """Tokens to evaluate together, after ``past`` kept ones, the beginning of the first token.
 
-    A token follows the last one before it whose position is one lower; ``positions`` so tells the
-    whole tree. Afterwards, of the kept tokens the first ``kept`` stay, and of these those at
-    ``moved`` follow them: together the beginning of the next chunk's first token.
+    A token follows the last one before it whose position is one lower, so ``positions`` describes the
+    tree. Afterwards the first ``kept`` of the kept tokens stay, followed by those of these tokens at
+    ``moved``: together they are the beginning of the next chunk's first token.
     """
 
     tokens: list[int]
     positions: list[int]
     past: int
     reads: list[tuple[int, list[tuple[Span, int]]]]
-    """Index into ``tokens`` → the spans that need the next token's log-probs there, and of which."""
+    """Index into ``tokens`` → the spans that need log-probs of the next token there, and which token."""
     kept: int
     moved: list[int]
 
@@ -263,7 +263,7 @@ class Chunk:
         return ends
 
     def leaves(self) -> list[int]:
-        """The tokens that none in this chunk follows."""
+        """The tokens that no token of this chunk follows."""
         return [index for index, end in enumerate(self.ends()) if end == index + 1]
 
 
@@ -274,9 +274,9 @@ def chunks(tree: TokenTree, limits: Limits) -> Iterator[Chunk]:
 
 
 def line_of(nodes: Iterable[Node], limits: Limits, past: Node | None = None) -> Iterator[Chunk]:
-    """Nodes that know their readers as pieces of work, each after those above it.
+    """Nodes that know their readers, as pieces of work, each after those above it.
 
-    ``past`` is the beginning of all of them that is evaluated and kept already.
+    ``past`` is a beginning of all of them that is already evaluated and kept.
     """
     line = _Queue(limits, past=past.end if past else 0)
     for node in nodes:
@@ -288,7 +288,7 @@ def line_of(nodes: Iterable[Node], limits: Limits, past: Node | None = None) -> 
 
 
 def trees(spans: Iterable[Span], most_tokens: int = MOST_TOKENS_HELD) -> Iterator[TokenTree]:
-    """The spans as one tree, or as several where one would take much memory."""
+    """The spans as one tree, or as several if one would need too much memory."""
     tree = TokenTree()
     for span in spans:
         tree.add(span)
@@ -361,7 +361,7 @@ class _Queue:
         return chunk
 
     def _cut(self) -> int:
-        """How many tokens to take: where a branch ends, if that is not too early."""
+        """How many tokens to take: up to the end of a branch, if that is not too early."""
         most = self._most()
         if most == len(self):
             return most  # the end of the line
@@ -410,7 +410,7 @@ class _Queue:
 
 
 def common_length(first: Sequence[int], second: Sequence[int]) -> int:
-    """How many tokens two texts have in common at the start."""
+    """How many tokens two texts share at the start."""
     low, high = 0, min(len(first), len(second))
     if first[:high] == second[:high]:
         return high

@@ -1,8 +1,7 @@
-"""Which weights a local model has: the SHA-256 of each file, whole, computed once for each file.
+"""Which weights a local model has: the SHA-256 of each file, computed once.
 
-Answers are kept under this digest, so it must change with every byte. Reading a large file takes a
-while: its digest is kept in the user's cache, for as long as the file's size, times and inode say that
-it is the same file.
+Answers are stored under this digest, so it must change with every byte. Reading a large file takes a
+while, so its digest is cached for as long as the file's size, times and inode are the same.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from lm_eval.text.files import cache_folder, write_whole
 from lm_eval.text.progress import Progress
 
 KEPT_FROM_BYTES = 64 * 2**20
-"""Smaller files are read every time."""
+"""Digests of smaller files are not cached."""
 _BLOCK = 8 * 2**20
 _SETTLED_S = 2.0
 """A file that changed less than this long ago may change again under the same time stamp."""
@@ -68,7 +67,7 @@ def _digest(path: Path, progress: Progress) -> str:
 
 
 def _state(path: Path) -> dict[str, Any]:
-    """All that tells, without reading it, whether a file is still the same."""
+    """What shows, without reading it, whether a file is still the same."""
     real = path.resolve()
     stat = real.stat()
     return {

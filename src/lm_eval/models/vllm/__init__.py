@@ -1,4 +1,4 @@
-"""Models of vLLM in this process: its scheduler gets the requests of a run as one stream.
+"""vLLM in this process: its scheduler gets the requests of a run as one stream.
 
 Read in this order: engine, options, model.
 """

@@ -1,9 +1,9 @@
 """Requests through vLLM's step loop: as many wait as its scheduler can use, answers leave as they end.
 
-A continuation of one token is read from the logits behind its context: all letters of a doc are one
+A continuation of one token is read from the logits after its context: all letters of a doc are one
 prompt of one step. A longer one is part of the prompt, and its log-probs are those of the prompt.
-vLLM leaves out its prefix cache there, because what is cached has no log-probs; here it is used, and a
-prompt of which more than the context was cached is asked again without it.
+vLLM does not use its prefix cache there, because cached tokens have no log-probs; here it is used, and
+a prompt is asked again without it if more than its context was cached.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from lm_eval.requests.options import cut_at_stop
 MOST_LETTERS = 64
 """Next tokens that one prompt is asked about; vLLM takes up to 128."""
 _AHEAD = 2
-"""How many times what the scheduler runs at once is in its hands."""
+"""How many times as many prompts the scheduler gets as it runs at once."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Ask:
     params: Any
     spans: Sequence[Span] = ()
     target: int = 0
-    """Which target of its spans follows the prompt, where not the prompt itself is scored."""
+    """Which target of its spans follows the prompt, unless the prompt itself is scored."""
     job: VllmJob | None = None
 
 
@@ -51,7 +51,7 @@ class VllmJob(Job):
     params: Any = None
     think_end: str | int | None = None
     grammar: Grammar | None = None
-    """What the reply is held to, by ``params``."""
+    """The grammar to which ``params`` hold the reply."""
 
 
 @dataclass
@@ -63,10 +63,10 @@ class VllmEngine:
     tokens_asked: int = 0
     tokens_cached: int = 0
     asked_again: int = 0
-    """Prompts that were asked a second time, because the cache held too much of them."""
+    """Prompts that were asked again, because too much of them was cached."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
     _again: deque[Ask] = field(default_factory=deque)
-    """What comes before anything new: prompts that are asked again, or go on behind a reply."""
+    """Prompts that come before new ones: asked again, or continuing a reply."""
 
     def __post_init__(self) -> None:
         from vllm import SamplingParams
@@ -86,7 +86,7 @@ class VllmEngine:
 
     @property
     def depth(self) -> int:
-        """Prompts in the scheduler's hands."""
+        """How many prompts the scheduler has at a time."""
         return _AHEAD * int(self._engine.vllm_config.scheduler_config.max_num_seqs)
 
     # -- the loop ----------------------------------------------------------------------------
@@ -196,7 +196,7 @@ class VllmEngine:
 
     @staticmethod
     def _read_letters(ask: Ask, output: Any) -> Iterator[Span]:
-        """The spans that have their last score by this."""
+        """Add scores to the spans; those that are complete."""
         known, likeliest = output.logprobs[0], output.token_ids[0]
         for span in ask.spans:
             token = span.targets[ask.target]
@@ -240,7 +240,7 @@ class VllmEngine:
                 self._again.append(Ask(behind.prompt, behind.params, job=behind))
 
     def cannot_hold(self, params: Any) -> str | None:
-        """Why vLLM does not take arguments with a grammar; None where it does."""
+        """Why vLLM refuses arguments with a grammar; None if it accepts them."""
         name = f"lm-eval-{next(self._numbers)}"
         try:
             self._engine.add_request(name, {"prompt_token_ids": [0]}, params)
@@ -265,7 +265,7 @@ class VllmEngine:
 
 
 def _held_reply(job: VllmJob, grammar: Grammar, output: Any) -> Reply:
-    """A reply as far as its grammar allows it; an error where vLLM did not hold it."""
+    """A reply that its grammar allows, or the beginning of one; an error if vLLM did not hold it."""
     is_cut = output.finish_reason == "length"
     text = grammar.held(output.text)
     if text is None and not (is_cut and grammar.may_become(output.text)):
@@ -275,9 +275,9 @@ def _held_reply(job: VllmJob, grammar: Grammar, output: Any) -> Reply:
             "structured_outputs_config in --model_args."
         )
     is_whole = text is not None and not (is_cut and grammar.ends_open)
-    said = output.text if text is None else text
+    answer = output.text if text is None else text
     finish: Literal["stop", "length"] = "stop" if is_whole else "length"
-    return Reply(job.said + said, finish=finish, reasoning=job.reasoning)
+    return Reply(job.said + answer, finish=finish, reasoning=job.reasoning)
 
 
 def _finite(logprob: float) -> float:
@@ -291,12 +291,12 @@ def _finite(logprob: float) -> float:
 
 @contextmanager
 def ignored_warnings() -> Iterator[None]:
-    """Without what vLLM and torch warn each other of."""
+    """Ignore warnings of vLLM and torch."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
 
 
 def first_line(error: BaseException) -> str:
-    """An error in one line, without its closing stop."""
+    """An error on one line, without the full stop."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -41,13 +41,13 @@ from lm_eval.requests.options import GenerationOptions
 
 _SENTENCE = "The capital of France is Paris, and the capital of Italy is Rome."
 _LEFT_FREE = 2
-"""Places of vLLM's window that a scored text leaves: for its last token, and one that is generated."""
+"""Tokens of vLLM's window that a scored text leaves free: for its last token, and a generated one."""
 SPEED_ONLY = (
     *("tensor_parallel_size", "data_parallel_size", "gpu_memory_utilization", "max_num_seqs"),
     *("swap_space", "enforce_eager", "distributed_executor_backend", "max_num_batched_tokens"),
     *("enable_prefix_caching", "disable_log_stats", "max_lora_rank", "block_size"),
 )
-"""Arguments of the engine that change how fast it answers, not what."""
+"""Arguments of the engine that change how fast it answers, not the answers."""
 
 
 class VLLM(TokenizedLM):
@@ -116,8 +116,7 @@ class VLLM(TokenizedLM):
         device: str | None = None,
         **engine_arguments: Any,
     ) -> None:
-        given = {k: v for k, v in locals().items() if k not in ("self", "engine_arguments")}
-        check_values({k: v for k, v in given.items() if k != "__class__"})
+        check_values(locals())
         if int(data_parallel_size) > 1:
             raise UsageError(
                 "data_parallel_size above 1 makes replicas with Ray: use --model vllm, or "
@@ -219,7 +218,7 @@ class VLLM(TokenizedLM):
     def create_from_arg_obj(
         cls, arg_dict: Mapping[str, Any], additional_config: Mapping[str, Any] | None = None
     ) -> LM:
-        """The backend; several copies of it are replicas of ``ray``, each with its GPUs."""
+        """The backend; for several copies, replicas of ``ray``, each with its GPUs."""
         more = {k: v for k, v in (additional_config or {}).items() if v is not None}
         arguments = {**arg_dict, **more}
         copies = int(arguments.get("data_parallel_size") or 1)
@@ -252,7 +251,7 @@ class VLLM(TokenizedLM):
 
     @property
     def engine(self) -> VllmEngine:
-        """What answers; an error once the model is closed."""
+        """The engine that answers; an error once the model is closed."""
         if self._engine is None:
             raise ModelError("This model was closed. Make a new VLLM to go on.")
         return self._engine
@@ -283,7 +282,7 @@ class VLLM(TokenizedLM):
         return self._window_notes(self._source.name, trained=self._trained)
 
     def identity(self) -> dict[str, Any]:
-        """The model's files say what it is; what only changes the speed is left out."""
+        """What identifies the model: its files, and arguments that change more than the speed."""
         if self._identity is None:
             self._identity = self._facts()
         return dict(self._identity)
@@ -330,7 +329,7 @@ class VLLM(TokenizedLM):
         }
 
     def close(self) -> None:
-        """Give the memory back: vLLM does so when nothing refers to its engine any more."""
+        """Give the memory back, as vLLM does when nothing refers to its engine any more."""
         self._engine = None
         self.model = None
 
@@ -348,7 +347,7 @@ class VLLM(TokenizedLM):
     def _job(
         self, index: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
     ) -> VllmJob:
-        # Stop strings do not count inside reasoning: there the whole text is cut afterwards.
+        # Stop strings do not count inside reasoning: the text is cut afterwards.
         stops = options.until if self.think_end_token is None else ()
         return VllmJob(
             index,
@@ -381,6 +380,6 @@ _KNOWN = (
 
 
 def _arguments() -> list[str]:
-    """What the constructor takes by name."""
+    """The names of the constructor's arguments."""
     parameters = inspect.signature(VLLM.__init__).parameters.values()
     return [p.name for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD]

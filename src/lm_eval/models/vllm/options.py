@@ -1,4 +1,4 @@
-"""Arguments of vLLM: what its engine gets, and what went wrong when it was made."""
+"""Arguments of vLLM: checked, passed to its engine, and explained if the engine cannot be made."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _positive = partial(positive, model="vllm")
 
 
 def share(name: str, value: Any) -> float | None:
-    """A part of the whole, above 0 and at most 1."""
+    """A fraction, above 0 and at most 1."""
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
@@ -96,7 +96,7 @@ def check_engine_arguments(arguments: Mapping[str, Any], own: Sequence[str]) -> 
     """Refuse arguments that neither this backend nor vLLM's engine has."""
     from vllm.engine.arg_utils import EngineArgs
 
-    known = {one.name for one in fields(EngineArgs)}
+    known = {field.name for field in fields(EngineArgs)}
     for name in arguments:
         if name not in known:
             raise UsageError(
@@ -109,11 +109,11 @@ def check_engine_arguments(arguments: Mapping[str, Any], own: Sequence[str]) -> 
 def make_llm(arguments: Mapping[str, Any], name: str) -> Any:
     """vLLM's ``LLM``; what it prints while it loads is shown only as the reason of an error."""
     vllm = import_vllm()
-    with quiet_stderr() as said, ignored_warnings():
+    with quiet_stderr() as printed, ignored_warnings():
         try:
             return vllm.LLM(**arguments)
         except Exception as error:
-            raise _not_loaded(error, said(), name) from error
+            raise _not_loaded(error, printed(), name) from error
 
 
 _WEIGHTS = (
@@ -154,7 +154,7 @@ _ADVICE: Sequence[tuple[str, str]] = (
     (r"not supported|architectures", "--model hf runs what transformers runs."),
     (r"", "VLLM_LOGGING_LEVEL=INFO in the environment shows what it does while it loads."),
 )
-"""What helps, by the first of these patterns that vLLM's reason has."""
+"""What helps, by the first of these patterns that matches vLLM's reason."""
 _HINTS = re.compile(
     r"[.]?\s+(?:On the CPU backend, the|Try (?:in|de)creasing|To resolve:|To allow overriding|Decrease |"
     r"Reduce |See https?://|Based on the available memory, )"
@@ -162,13 +162,15 @@ _HINTS = re.compile(
 """Where vLLM's own advice begins: it names its command line, not ours."""
 
 
-def _not_loaded(error: Exception, said: str, name: str) -> ModelError:
+def _not_loaded(error: Exception, printed: str, name: str) -> ModelError:
     """One message: the last reason that vLLM or one of its processes gave."""
     reason = first_line(error)
     if checked := re.search(r"^\s*Value error, (.+?)(?: \[type=|$)", str(error), re.MULTILINE):
-        reason = checked[1]  # of pydantic, whose first line says only how many there are
+        reason = checked[1]  # from pydantic, whose first line only counts the errors
     if "root cause above" in str(error) or "initialization failed" in str(error):
-        raised = re.findall(r"(?:^|\] )((?:\w+\.)*\w*(?:Error|Exception): .+)$", said, re.MULTILINE)
+        raised = re.findall(
+            r"(?:^|\] )((?:\w+\.)*\w*(?:Error|Exception): .+)$", printed, re.MULTILINE
+        )
         others = [line for line in raised if "initialization failed" not in line]
         reason = (others or [reason])[-1].strip()
     longest = re.search(r"estimated maximum model length is (\d+)", reason)
@@ -184,7 +186,7 @@ def _not_loaded(error: Exception, said: str, name: str) -> ModelError:
 def sampling_params(
     request: GenerateRequest, options: GenerationOptions, *, seed: int, stops: Sequence[str]
 ) -> Any:
-    """A request's generation arguments as vLLM's; a sampled text has a seed of its own."""
+    """A request's generation arguments as vLLM's; a sampled text has its own seed."""
     from vllm import SamplingParams
 
     extra = dict(options.extra)
@@ -205,13 +207,13 @@ def sampling_params(
 
 
 def held_by(tokenizer: Any) -> dict[str, Any]:
-    """Arguments of an engine whose replies are held as those of other local models, by llguidance.
+    """Engine arguments by which replies are held as for other local models, by llguidance.
 
-    It knows the tokenizers of the ``tokenizers`` library; for others the choice is vLLM's.
+    It supports tokenizers of the ``tokenizers`` library; for others vLLM chooses.
     """
     from vllm.engine.arg_utils import EngineArgs
 
-    is_known = any(one.name == "structured_outputs_config" for one in fields(EngineArgs))
+    is_known = any(field.name == "structured_outputs_config" for field in fields(EngineArgs))
     if not is_known or getattr(tokenizer, "backend_tokenizer", None) is None:
         return {}
     return {"structured_outputs_config": {"backend": "guidance"}}
