@@ -1,7 +1,7 @@
 """Text → ``Reading``: what a model answered, by which rule, and where in the reply.
 
-A format names its readers in ``scorer``; ``bind_reader`` compiles that spec and ``read`` applies
-it to a reply. Readers never guess: what cannot be read says why.
+A format names its readers in ``scorer``; ``bind_reader`` compiles that spec and ``read`` applies it to a
+reply. Readers never guess: a reading without an answer says why there is none.
 
 Read in this order: reading, text, wording, language, options, sentences, claims, marks, evidence,
 choice, phrase, free_text, number, reply.

@@ -1,4 +1,4 @@
-"""Readers of a choice, from its label, its text or whichever the model wrote, and of an order of them.
+"""Readers of a choice, by its label, its text or either, and of an order of choices.
 
 In: a reply, the labels shown and the choice texts. Out: its index, or the indices in order.
 """
@@ -80,7 +80,7 @@ def choice(
 
 
 def spread(text: str, rule: Callable[[str], Reading], prefix: str) -> Reading:
-    """``rule`` on folded text without long blanks, with the span that the answer has in ``text``."""
+    """``rule`` on folded text without long blanks, with the span of the answer in ``text``."""
     plain, moved_to = squeezed(fold(text))
     reading = rule(plain)
     if not reading.is_answer:
@@ -109,9 +109,9 @@ _USUAL_LENGTH = 300
 
 
 def _usual_reply(text: str, options: AnswerOptions, strong: re.Pattern[str]) -> Reading | None:
-    """The reading of a reply that is a phrase and a label at most, with the choice's own text.
+    """The reading of a reply of at most a phrase, a label and the text of the choice.
 
-    Most replies are, and are read by one pattern, to the same effect as by all the rules.
+    Most replies are such. One pattern reads them, with the same result as all the rules.
     """
     if len(text) > _USUAL_LENGTH:
         return None
@@ -138,7 +138,7 @@ def _usual(label: str, strong: str) -> re.Pattern[str]:
 
 
 def _before_turns(claims: Claims, strong: re.Pattern[str]) -> Reading:
-    """The reading of the model's own turn, without what it invents for the other side."""
+    """The reading of the model's turn, without turns that it invents for the user."""
     text = claims.text
     if "\n" in text:
         begins = len(text) - len(text.lstrip())
@@ -221,7 +221,7 @@ Order = list[re.Match[str]]
 
 
 def _runs(text: str, cores: tuple[str, ...], start: int) -> Iterable[Order]:
-    """Labels with nothing but separators between them, as long as they go on."""
+    """Runs of labels with only separators between them."""
     label, run = _patterns(cores)
     for match in run.finditer(text, start):
         order = list(label.finditer(text, *match.span()))
@@ -231,7 +231,7 @@ def _runs(text: str, cores: tuple[str, ...], start: int) -> Iterable[Order]:
 
 
 def _numbered(text: str, cores: tuple[str, ...], start: int) -> Iterable[Order]:
-    """Labels behind ``1.``, ``2.``, … at the start of lines that count up."""
+    """Labels behind ``1.``, ``2.``, … at the start of numbered lines."""
     order: Order = []
     for line in _numbered_line(cores).finditer(text, start):
         number = int(line["number"])

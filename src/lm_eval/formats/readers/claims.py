@@ -1,7 +1,7 @@
-"""What a reply claims at a position: which choice, and whether the words around it take that back.
+"""What a reply claims at a position: which choice, and whether the words around it withdraw the claim.
 
-A label by itself says little: "not A", "A or B", "if it were 1900, A", "some would say A" and "A. No, C"
-all name A. ``Claims`` looks at one reply; every method looks at a bounded part of it.
+A label alone says little: "not A", "A or B", "if it were 1900, A", "some would say A" and "A. No, C"
+all name A. ``Claims`` is one reply; every method examines a bounded part of it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from lm_eval.formats.readers.options import AnswerOptions, Mention, Span, closed
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
 from lm_eval.formats.readers.sentences import ENDS_SECOND, REACH, Sentences, is_blank
 
-# The reply says that no choice is right: an answer of its own, which names no choice.
+# The reply says that no choice is right, which is an answer, but names no choice.
 NONE_OF_THEM = Reading.unread("unreadable")
 
 _ENDS = re.compile(
@@ -63,14 +63,14 @@ class Claims(Sentences):
     def at(self, pos: int, *, is_start: bool = False) -> Reading:
         """The choice named at ``pos``; ambiguous if there are several, or ``NONE_OF_THEM``.
 
-        ``is_start`` is for the start of a reply, where prose and numbered lists begin as well: a label
-        then needs more evidence.
+        ``is_start``: at the start of a reply, which may also be prose or a numbered list, a label needs
+        more evidence.
         """
         reading = self._named_at(pos, is_start=is_start)
         return reading if reading.is_settled else self._otherwise_at(pos)
 
     def _otherwise_at(self, pos: int) -> Reading:
-        """What is said at ``pos``, where no choice is named right away."""
+        """What is said at ``pos`` if no choice is named right away."""
         words, low = self.words, self.low
         inner = opened(self.text, pos)
         negation = words.not_.match(low, inner)
@@ -123,7 +123,7 @@ class Claims(Sentences):
         return NO_ANSWER
 
     def _text_at(self, pos: int) -> Mention | None:
-        """The choice whose text is at ``pos`` and fills the clause; the longest, if several."""
+        """The choice whose text fills the clause at ``pos``; if there are several, the longest."""
         at_pos = self.texts_at(pos)
         ended = {i: span for i, span in at_pos.items() if self.ends(span[1])}
         if not ended:
@@ -140,9 +140,9 @@ class Claims(Sentences):
         return Reading(mention.choice, span=mention.span) if changed is None else changed
 
     def judged(self, label: Mention, *, is_start: bool = False, is_bare: bool = False) -> Reading:
-        """The label as an answer; ambiguous if contradicted; nothing if it was only prose.
+        """The label as an answer; ambiguous if it is contradicted, no answer if it is only prose.
 
-        ``is_start`` and ``is_bare`` say that nothing comes before it, and not even a cue.
+        ``is_start``: nothing comes before it. ``is_bare``: not even a cue does.
         """
         if self.is_price(label):
             return NO_ANSWER
@@ -160,7 +160,7 @@ class Claims(Sentences):
         return answer if own or self._reads_on(label, is_bare=is_bare) else NO_ANSWER
 
     def _changed_by(self, mention: Mention) -> Reading | None:
-        """What the words behind a choice make of it: another one, or none; None if they leave it."""
+        """What the words behind a choice change it to: another choice, or no answer; None: nothing."""
         instead = self.words.but_behind.match(self.low, closed(self.text, mention.end))
         if instead:
             return self._named_at(instead.end(), is_start=False)
@@ -170,7 +170,7 @@ class Claims(Sentences):
         return self.correction_at(mention.end)
 
     def ends(self, pos: int) -> bool:
-        """True if a clause ends at ``pos`` or goes on to explain itself."""
+        """True if a clause ends at ``pos`` or goes on with an explanation."""
         pos = closed(self.text, pos)
         return bool(
             _ENDS.match(self.text, pos)
@@ -224,7 +224,7 @@ class Claims(Sentences):
         return joint["strong"] is not None and self._other_text_at(mention, joint.end())
 
     def _label_besides(self, mention: Mention, pos: int) -> Mention | None:
-        """The label at ``pos``, if it is another one than that of ``mention`` and in like case."""
+        """The label at ``pos``, if it differs from that of ``mention`` and is in the same case."""
         other = self.options.label_at(self.text, self.low, pos)
         if other is None or other.choice == mention.choice:
             return None
@@ -233,7 +233,7 @@ class Claims(Sentences):
         return other if is_alike else None
 
     def _is_joined(self, mention: Mention, joint: re.Match[str], other: Mention) -> bool:
-        """True if ``other`` is named beside ``mention``, and not to say something else of it."""
+        """True if ``other`` is named together with ``mention``, not to contrast the two."""
         text, end = self.text, other.span[1]
         if self.verdict_on(other) is False or self.correction_at(mention.end) is not None:
             return False
@@ -261,8 +261,8 @@ class Claims(Sentences):
     def is_listed(self, label: Mention, own: Span | None, *, is_start: bool) -> bool:
         """True if the label opens a list of the options rather than an answer.
 
-        The next line or clause has the next label then. In the middle of a reply the list shows the bare
-        texts; a reply that starts so may also discuss them, unless it finds the next one wrong.
+        Then the next line or clause has the next label. In the middle of a reply the list shows only the
+        texts; a list at the start may also discuss them, unless it calls the next one wrong.
         """
         following = self._next_item(label, own)
         if following is None:
@@ -279,7 +279,7 @@ class Claims(Sentences):
         return not self.is_denied(end, self.sentence_end(end))
 
     def _next_item(self, label: Mention, own: Span | None) -> Mention | None:
-        """The label after this one, where it heads the next line, or the same one behind the text."""
+        """The next label, at the head of the next line, or behind the text on the same line."""
         pos = label.end if own is None else closed(self.text, own[1])
         text = self.text
         same_line = _SAME_LINE.match(text, pos) if own else None
@@ -333,7 +333,7 @@ class Claims(Sentences):
         return bridge.end() if bridge else pos
 
     def not_but(self, pos: int) -> Reading | None:
-        """The D of "not A but D", from behind "not"; None where there is no such pair."""
+        """The D of "not A but D", where ``pos`` is behind "not"; None without such a pair."""
         denied = self.options.label_at(self.text, self.low, pos) or self._text_at(pos)
         if denied is None:
             return None
@@ -347,7 +347,7 @@ class Claims(Sentences):
         return reading if reading.is_settled and reading.value != denied.choice else None
 
     def _behind_joined(self, pos: int) -> int:
-        """Where further labels end that are joined to the one before ``pos``: "nor B"."""
+        """Where the labels that are joined to the one before ``pos`` end: "nor B"."""
         for _ in range(len(self.options.by_label)):
             joint = self.words.joint.match(self.low, pos)
             start = opened(self.text, joint.end()) if joint else pos
@@ -377,7 +377,7 @@ class Claims(Sentences):
     def explicit(self, start: int, end: int) -> list[Mention]:
         """The labels between two positions that are unmistakable: ``(C)``, ``**C**``, "option C".
 
-        Of those of one choice the first ones, up to the first of another.
+        Those of the first choice named, up to and including the first of another.
         """
         mentioned: list[Mention] = []
         for match in islice(self.options.label.finditer(self.text, start, end), _MENTIONS_READ):

@@ -1,8 +1,8 @@
-"""The order of evidence: from what a reply claims outright to the only choice it names.
+"""Weighs the evidence for each choice, from what a reply claims outright to the only choice it names.
 
 A claim is a phrase ("the answer is C"), a box, a field or a call; the last one counts, because a model
-that corrects itself does so at the end. Where there is none, a verdict ("C is correct") decides, then
-"it is C", what is bold, what the reply starts or ends with, and at last the only choice it names.
+that corrects itself does so at the end. Without a claim, a verdict ("C is correct") decides, then
+"it is C", bold text, the start or end of the reply, and finally the only choice that it names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
 from lm_eval.formats.readers.sentences import REACH, is_blank
 from lm_eval.formats.readers.text import blanked, last_cue
 
-_CUES_READ = 60  # from the end; a reply that announces more has not made up its mind
+_CUES_READ = 60  # from the end; a reply that announces more is undecided
 _MENTIONS_READ = 400
 _LINE = re.compile(r"[^\s][^\n]*")
 _BESIDE = re.compile(r"[\s,;$&]|\band\b|\bor\b")
@@ -29,7 +29,7 @@ _ROLE = re.compile(r"\s*(?:assistant|ai|model|bot)\s*:\s*", re.IGNORECASE)
 
 
 class Evidence:
-    """What speaks for each choice in one reply."""
+    """The evidence for each choice in one reply."""
 
     def __init__(self, claims: Claims, strong: re.Pattern[str]) -> None:
         text, _ = last_cue(claims.text, strong, claims.options, claims.options.is_named_at)
@@ -69,7 +69,7 @@ class Evidence:
         return NO_ANSWER
 
     def _weighed(self, reading: Reading) -> Reading:
-        """A choice that ends the reply is only mentioned, if the reply was cut there."""
+        """A choice at the end of a reply is no claim: the reply may have been cut off there."""
         if reading.span is None or reading.span[0] <= self.start:
             return reading
         ends = is_blank(self.claims.text[reading.span[1] :])
@@ -78,7 +78,7 @@ class Evidence:
     # --------------------------------------------------------------------------------- claims
 
     def _cues(self) -> list[tuple[int, int, str, Reading | None]]:
-        """Where something is claimed: start, end, rule, and the reading where it is at hand."""
+        """Where something is claimed: start, end, rule, and the reading if it is known already."""
         claims, low = self.claims, self.claims.low
         words = claims.words
         cues: dict[int, tuple[int, int, str, Reading | None]] = {}
@@ -107,7 +107,7 @@ class Evidence:
         return [cues[end] for end in sorted(cues)[-_CUES_READ:]]
 
     def _claimed(self) -> Reading:
-        """What is claimed last; what holds only in some case, if nothing else is claimed."""
+        """The last claim; a conditional one only if there is no other."""
         claims = self.claims
         cues = self._cues()
         denied: set[int] = set()
@@ -143,7 +143,7 @@ class Evidence:
         return None
 
     def _opens(self, start: int) -> bool:
-        """True if nothing comes before ``start``, so that a list of options may follow."""
+        """True if nothing comes before ``start``, where a list of options may begin."""
         return not self.claims.text[max(0, start - 40) : start].strip(" \t\r\n*_#>\"'the")
 
     def _denied_at(self, pos: int) -> set[int]:
@@ -189,24 +189,24 @@ class Evidence:
     # ------------------------------------------------------------------------------- verdicts
 
     def _verdicts(self, start: int = 0) -> tuple[dict[int, Span], dict[int, Span]]:
-        """The choices called right and those called wrong from ``start`` on, by the last word on it."""
+        """The choices called right and those called wrong from ``start`` on; the last verdict counts."""
         claims = self.claims
         words, low = claims.words, claims.low
         rights: dict[int, Span] = {}
         wrongs: dict[int, Span] = {}
         if not words.verdict_word.is_in(low, claims.keys):
             return rights, wrongs
-        said = True if start else None  # what came before was a claim
+        last_verdict = True if start else None  # what came before was a claim
         group: list[Mention] = []  # "A and C are correct" is about both
         for mention in self._mentions(start):
             joint = words.joint.fullmatch(low, group[-1].end, mention.span[0]) if group else None
             group = [*group[-9:], mention] if joint and joint["strong"] else [mention]
             verdict = self._verdict_on(mention)
-            if verdict is None and said is not None and claims.says_the_same(mention):
-                verdict = said
+            if verdict is None and last_verdict is not None and claims.says_the_same(mention):
+                verdict = last_verdict
             if verdict is None:
                 continue
-            said = verdict
+            last_verdict = verdict
             standing = claims.standing(mention.span[0], mention.end) if verdict else "firm"
             if standing in ("supposed", "conditional"):
                 continue
@@ -217,7 +217,7 @@ class Evidence:
         return rights, wrongs
 
     def _verdict_on(self, mention: Mention) -> bool | None:
-        """The verdict behind a choice; where signs come first, as in ``✅ C``, the sign before it."""
+        """The verdict behind a choice, or the sign before it if signs come first, as in ``✅ C``."""
         sign = self._sign_before(mention)
         if sign is not None and self._signs_lead:
             return sign
@@ -232,7 +232,7 @@ class Evidence:
         return sign is not None and (label is None or sign.start() < label.start())
 
     def _mentions(self, start: int) -> Iterator[Mention]:
-        """Labels as they were shown, each with its own text where that follows, then texts."""
+        """Labels as they were shown, each with its text if that follows, then texts."""
         text, options = self.claims.text, self.options
         exact = (m for m in options.label.finditer(text, start) if options.is_exact(m.group()))
         for match in islice(exact, _MENTIONS_READ):
@@ -267,17 +267,17 @@ class Evidence:
         return NO_ANSWER
 
     def _adds_to_another(self, index: int, span: Span) -> bool:
-        """True if "C is also correct" follows a weaker word for another choice: "I would say A"."""
+        """True if "C is also correct" follows a weaker claim for another choice: "I would say A"."""
         claims = self.claims
         if not claims.search(claims.words.also, span[1], claims.sentence_end(span[1])):
             return False
-        said = self._said_to_be()
-        return said.is_answer and said.value != index
+        earlier = self._said_to_be()
+        return earlier.is_answer and earlier.value != index
 
-    # ------------------------------------------------------------------------------- the rest
+    # -------------------------------------------------------------------------- weaker evidence
 
     def _said_claims(self, start: int) -> Iterator[tuple[Reading, int]]:
-        """ "it is C" and its like from the end on, with where each begins."""
+        """ "it is C" and the like, last first, with the position where each begins."""
         claims, low = self.claims, self.claims.low
         matches = claims.all_of(claims.words.it_is, start)
         for match in reversed(matches[-_CUES_READ:]):
@@ -290,7 +290,7 @@ class Evidence:
         return next((reading for reading, _ in self._said_claims(0)), NO_ANSWER)
 
     def _counted(self) -> Reading:
-        """The choice that the reply starts by counting ("the third option"), or by denying another."""
+        """The choice at the start, by number ("the third option") or by denying another one."""
         claims = self.claims
         negation = claims.words.not_.match(claims.low, opened(claims.text, self.start))
         replaced = claims.not_but(negation.end()) if negation else None
@@ -327,7 +327,7 @@ class Evidence:
         return NO_ANSWER if before.is_answer and before.value == reading.value - 1 else reading
 
     def _last_words(self) -> Reading:
-        """The label with which the reply ends, set off from its last sentence: "as it stands, C"."""
+        """The label at the end of the reply, set off from its last sentence: "as it stands, C"."""
         claims, options = self.claims, self.options
         end = len(claims.text.rstrip(" \t\r\n.!*_)\"'`"))
         match = options.label.match(claims.text, max(0, end - 1))
@@ -343,7 +343,7 @@ class Evidence:
 
 
 def at_start(claims: Claims, start: int = 0) -> Reading:
-    """The label with which a reply starts."""
+    """The label at the start of a reply."""
     text = claims.text
     label = claims.options.label_at(text, claims.low, start)
     if label is None:
@@ -355,7 +355,7 @@ def at_start(claims: Claims, start: int = 0) -> Reading:
 
 # ------------------------------------------------------------------------------------ mentions
 
-# The period of "D. Rome" ends no sentence.
+# The period of "D. Rome" does not end a sentence.
 _SENTENCE_END = re.compile(r"(?<!\A\w)(?<!\s\w)[.!?;](?=\s)|\n")
 
 
@@ -383,7 +383,7 @@ def _last_sentence(claims: Claims) -> Reading:
 
 
 def _only_mention(claims: Claims) -> Reading:
-    """The only choice that is named, by text or label, where nothing denies or supposes it."""
+    """The only choice that is named, by text or label, unless it is denied or supposed."""
     text = claims.text
     spans = claims.options.text_mentions(text) if claims.may_name_texts else {}
     for mention in claims.explicit(0, len(text)):
@@ -414,7 +414,7 @@ def _rejected(claims: Claims, span: Span) -> Span | None:
 
 
 def _only_label(claims: Claims) -> dict[int, list[Span]]:
-    """Where the only label is named that the reply has, if it is meant as one; "vitamin C" is not."""
+    """Where the only label of the reply occurs, if it is meant as a label; "vitamin C" is not."""
     text, low, options = claims.text, claims.low, claims.options
     spans: dict[int, list[Span]] = {}
     for match in islice(options.label.finditer(text), _MENTIONS_READ):

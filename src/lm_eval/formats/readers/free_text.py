@@ -1,4 +1,4 @@
-"""Readers of free text by its shape: a box, a short answer, what a pattern captures, a field of JSON."""
+"""Readers of free text by its shape: a box, a short answer, a match of a pattern, a field of JSON."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def boxed(text: str) -> Reading:
     ``\fbox{…}`` and ``\boxed 5`` count as well. Dollars, ``\text{…}`` and blanks around all of it go;
     the rest stays as written, for scoring to compare.
     """
-    from lm_eval.config.filters import box_spans  # which few runs need
+    from lm_eval.config.filters import box_spans  # few runs need it
 
     for box in reversed([*box_spans(text)]) if "box" in text else ():
         start, end = _inside_box(text, *box)
@@ -44,7 +44,7 @@ def boxed(text: str) -> Reading:
 
 
 def _inside_box(text: str, start: int, end: int) -> tuple[int, int]:
-    """The part of a box without blanks, and without what is around all of it."""
+    """The content of a box without blanks and wrappers around all of it."""
     while True:
         inside = text[start:end]
         start += len(inside) - len(inside.lstrip(_BOX_EDGES))
@@ -59,9 +59,9 @@ def _inside_box(text: str, start: int, end: int) -> tuple[int, int]:
 def short_answer(text: str, *, phrase: str = "Answer:") -> Reading:
     """Read what a reply announces as its answer, else its first line that says something.
 
-    An answer is announced behind ``phrase``, "the answer is" and their like, as with ``after_last``.
-    Emphasis, quotes, boxes and the final period go. A line that the end of the reply cuts short, as far
-    as the backend knows, is not read.
+    An answer is announced by ``phrase``, "the answer is" and the like, as with ``after_last``. Emphasis,
+    quotes, boxes and the final period are removed. A line that was cut off, as far as the backend
+    knows, is not read.
     """
     announced: Reading = after_last(text, phrase=phrase)
     if announced.is_answer:
@@ -94,8 +94,8 @@ def regex(
 ) -> Reading:
     """Read what ``pattern`` captures: ``group`` (the first if there is one, else all) of a match.
 
-    How long a search takes is up to the pattern, within a bound; the other readers are linear in the
-    reply.
+    The pattern decides how long a search takes, within a bound; the other readers are linear in the
+    length of the reply.
     """
     compiled, number = _compiled(pattern, group)
     spans = bounded_match(
@@ -150,7 +150,7 @@ def as_choice(reading: Reading, labels: Sequence[str], choices: Sequence[str]) -
 
 
 _MARK = re.compile(r'[{}"\\\n]')
-# An object may hold objects; parsing each of them again must not add up to more than this.
+# Objects may be nested; parsing each of them again must not take more than this.
 _PARSED_PER_CHARACTER = 4
 
 
@@ -190,7 +190,7 @@ def _last_with(text: str, field: str) -> Reading:
 
 
 def _objects(text: str) -> Iterator[tuple[int, int]]:
-    """Spans of balanced braces. A quote opens a string only inside one, up to the line's end."""
+    """Spans of balanced braces. A quote starts a string only inside them, up to the line's end."""
     opened: list[int] = []
     in_string, skipped = False, -1
     for mark in _MARK.finditer(text):

@@ -1,7 +1,7 @@
-"""The words that carry meaning in a reply, by kind and script: ``language.yaml`` as patterns.
+"""Patterns for the words that carry meaning in a reply, by kind and script, from ``language.yaml``.
 
-Readers name a kind (``correct``, ``not``, ``if``) and never spell a word. Only the words of the scripts
-in which a reply is written are looked for, and a pattern is compiled when it is first asked for.
+Readers name a kind (``correct``, ``not``, ``if``) and never spell a word. Only words of the scripts that
+a reply uses are searched for, and a pattern is compiled on first use.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Vocabulary:
 
     @cached_property
     def text_cue(self) -> Wording:
-        """The same for an answer in words, which other names would be too vague for."""
+        """The same for an answer in words; other names would be too vague for it."""
         is_latin = self.scripts == ("latin",)
         return self._announcing(
             ("answer",), "" if is_latin else rf"{self._bare()}(?=[\s:]{{0,3}}\d)"
@@ -181,7 +181,7 @@ class Vocabulary:
 
     @cached_property
     def label_before(self) -> re.Pattern[str]:
-        """What a label follows that is meant as one: a mark, or a word that leads to it."""
+        """What comes before a letter that is meant as a label: a mark, or a word that leads to it."""
         kinds = (
             *("before", "adverb", "copula", "it_is", "pick"),
             *("option", "answer", "outcome", "would"),
@@ -205,7 +205,7 @@ class Vocabulary:
 
     @cached_property
     def denial(self) -> Wording:
-        """A word that denies; of "no doubt", the whole, in the group ``vain``."""
+        """A word that denies; all of "no doubt" is in the group ``vain``, since it denies nothing."""
         return Wording(
             rf"(?P<vain>{self.one_of('not_denying')})|{self.one_of('not', 'wrong')}",
             self.items("not", "wrong", "not_denying"),
@@ -235,7 +235,7 @@ class Vocabulary:
 
     @cached_property
     def verdict(self) -> re.Pattern[str]:
-        """What is said of the choice before it: ``right`` or ``wrong``, with ``not`` and ``also``."""
+        """A verdict on the choice before it: ``right`` or ``wrong``, with ``not`` and ``also``."""
         between = (
             rf"(?:(?:(?P<not>{self.one_of('not')})|(?P<also>{self.one_of('also')})"
             rf"|(?P<would>{self.one_of('would')})|{self.one_of('copula', 'adverb')})"
@@ -274,7 +274,7 @@ class Vocabulary:
 
     @cached_property
     def verdict_tail(self) -> re.Pattern[str]:
-        """The verdict with which a sentence about a choice ends: "it has no rings → incorrect"."""
+        """The verdict that ends a sentence about a choice: "it has no rings → incorrect"."""
         return re.compile(
             rf"(?:[→⇒–—:=]|->|=>)\s{{0,3}}(?:(?P<wrong>{self.one_of('wrong')})|{self.one_of('correct')})"
             r"[*_)\s]{0,4}\Z"
@@ -294,7 +294,7 @@ class Vocabulary:
 
     @cached_property
     def joint(self) -> re.Pattern[str]:
-        """What comes between two labels; ``strong`` where it can only join."""
+        """What comes between two labels; ``strong`` if it can only join them."""
         strong = rf"[ \t]*(?:[/&+|]|,?\s*{self.one_of('and_or')})\s*(?:{self.one_of('adverb')}\s+)?"
         return re.compile(rf"(?P<strong>{strong})|(?:[ \t]*[,;]\s*|[ \t]+|\s*\n\s*)")
 
@@ -308,13 +308,13 @@ class Vocabulary:
 
     @cached_property
     def reason(self) -> re.Pattern[str]:
-        """The same for a label that may be a word of the sentence, like A."""
+        """What begins a reason behind a label that may be an ordinary word, like A."""
         other = self.one_of("because", besides="latin")
         return re.compile(rf"\s+{self.one_of('reason')}|\s*{other}")
 
     @cached_property
     def taken_back(self) -> re.Pattern[str]:
-        """Right behind an answer: it is withdrawn (``hard``), or replaced by what follows."""
+        """Right behind an answer: words that withdraw it (``hard``) or replace it with what follows."""
         softener = r"(?:(?:but|hm+|oh|ah|oops)\b[\s,.…!]{0,4}){0,2}"
         return re.compile(
             rf"[\s.,;:!?…*)\"'–—-]{{0,12}}{softener}"
@@ -362,7 +362,7 @@ class Vocabulary:
 
     @cached_property
     def scale(self) -> re.Pattern[str]:
-        """The power of ten that follows a number, in the group ``e`` and its exponent."""
+        """The power of ten that follows a number; the name of its group is ``e`` and the exponent."""
         parts = (rf"(?P<e{power}>{self.one_of(str(power))})" for power in (12, 9, 8, 7, 6, 5, 4, 3))
         return re.compile(rf"\s{{0,2}}(?:{'|'.join(parts)})")
 
@@ -377,7 +377,7 @@ class Vocabulary:
 
     @cached_property
     def verb_last(self) -> re.Pattern[str]:
-        """The verb with which a sentence ends that gives an answer."""
+        """The verb at the end of a sentence that gives an answer."""
         return re.compile(rf"(?<=\S)\s{{0,2}}{self.one_of('verb_last')}\Z")
 
     @cached_property

@@ -36,7 +36,7 @@ _MARKS_READ = 50  # enough to see whether marks disagree, without reading a book
 
 
 def whole(claims: Claims) -> Reading:
-    """The choice that the reply is: a label, a text, or a label with its own text."""
+    """The choice that is the whole reply: a label, a text, or a label with its text."""
     text, options = claims.text, claims.options
     label = options.label_here(text, opened(text, 0))
     if label is None and len(text) <= _LONGEST_LEAD and _may_end_with_label(claims):
@@ -54,17 +54,17 @@ def whole(claims: Claims) -> Reading:
     return NO_ANSWER
 
 
-_LONGEST_LEAD = 120  # characters of a reply that is words of no weight and a label
+_LONGEST_LEAD = 120  # characters of a reply that consists of filler words and a label
 
 
 def _may_end_with_label(claims: Claims) -> bool:
-    """False if a text in words ends with another letter than a label does, and names no choice."""
+    """False if a text ends with a letter that no label ends with, and names no choice."""
     last = claims.low.rstrip(" \t\r\n.!*_\"')")[-1:]
     return not last.isalpha() or last in claims.options.last_letters or claims.may_name_texts
 
 
 def piece(text: str, options: AnswerOptions) -> Reading:
-    """The choice that a marked piece of text is; ambiguous if it lists several labels."""
+    """The choice that a marked piece of text names; ambiguous if it lists several labels."""
     reading = whole(Claims(text, options))
     if reading.is_settled:
         return reading
@@ -87,7 +87,7 @@ def lists_labels(text: str, options: AnswerOptions) -> bool:
 
 
 def listed_at(text: str, pos: int, options: AnswerOptions) -> bool:
-    """True if a string begins at ``pos`` that is a list of labels: ``"A, C"``."""
+    """True if a quoted list of labels begins at ``pos``: ``"A, C"``."""
     string = _STRING.match(text, pos)
     return string is not None and lists_labels(string.group(), options)
 
@@ -105,7 +105,7 @@ def boxes(text: str, options: AnswerOptions) -> Iterator[tuple[Span, Reading]]:
 
 
 def fields(text: str, low: str) -> tuple[str, list[Span]]:
-    """``text`` without the other strings of an object that has an answer, and where answers begin.
+    """``text`` without the other strings of an object with an answer, and the names of its answers.
 
     ``{"answer": "C", "why": "A is colder"}``: what is said beside the answer is not one.
     """
@@ -128,7 +128,7 @@ def fields(text: str, low: str) -> tuple[str, list[Span]]:
         if not clear or start >= clear[-1][1]:
             clear.append((start, end))
     return blanked(text, clear), [
-        match.span() for match, is_one in zip(keys, is_answer, strict=True) if is_one
+        match.span() for match, answers in zip(keys, is_answer, strict=True) if answers
     ]
 
 
@@ -140,8 +140,8 @@ def calls(low: str) -> Iterator[Span]:
 
 
 def bold(claims: Claims) -> Reading:
-    """The choice in bold. Bold also stresses what is wrong: where it names several choices, the last one
-    counts only if it is alone on its line or ends the reply."""
+    """The choice in bold. Bold also stresses wrong choices: if it names several, the last one counts
+    only if it is alone on its line or ends the reply."""
     text = claims.text
     if "**" not in text and "__" not in text and "<" not in text:
         return NO_ANSWER

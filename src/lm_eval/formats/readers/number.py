@@ -1,4 +1,4 @@
-"""The reader of numbers: ``1,234``, ``$12.50``, ``3/4``, ``1.5 × 10^3`` → one plain form."""
+"""The reader of numbers: ``1,234``, ``$12.50``, ``3/4``, ``1.5 × 10^3`` → a plain form."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def numbers_in(text: str) -> list[str] | None:
 
 
 def _number_after(text: str, phrase: str) -> Reading:
-    """The number on the line behind the phrase; the result, where the line is a calculation."""
+    """The number on the line behind the phrase; if the line is a calculation, its result."""
     text, cue_span = announced(text, phrase)
     if cue_span is None:
         span = set_apart(text, phrase)
@@ -87,7 +87,7 @@ def _number_after(text: str, phrase: str) -> Reading:
 
 
 def _stated(text: str, start: int, end: int) -> Reading:
-    """The number between two positions, unless the words around it deny it, or name another."""
+    """The number between two positions, unless the words around it deny it or name another."""
     match = _NUMBER.search(text, start, end)
     if match is not None and _CALCULATION.match(text, match.end(), end):
         equals = text.rfind("=", start, end)
@@ -151,7 +151,7 @@ def _corrected(words: Vocabulary, text: str, low: str, end: int) -> Reading | No
 def _reading(match: re.Match[str]) -> Reading:
     """The number with the power of ten that follows it, as in ``3 million``.
 
-    Ambiguous where it is one part of a quantity, like the 20 of ``3 hours 20 minutes``.
+    Ambiguous if it is one part of a quantity, like the 20 of ``3 hours 20 minutes``.
     """
     value = _value(match)
     text, (start, end) = match.string, match.span()
@@ -173,7 +173,7 @@ def _reading(match: re.Match[str]) -> Reading:
 
 
 def _power_of_ten(words: Vocabulary, written: str, after: str) -> tuple[int, int]:
-    """The exponent of ten in the word behind a number, and the length of that; 0 if there is none."""
+    """The power of ten that the word behind a number means, and the length of that word; else 0."""
     if written[:1] in ("M", "B") and not written[1:2].isalnum():
         return (6 if written[0] == "M" else 9), 1
     scale = words.scale.match(after)
@@ -183,7 +183,7 @@ def _power_of_ten(words: Vocabulary, written: str, after: str) -> tuple[int, int
 
 
 def _is_part(words: Vocabulary, before: str, after: str) -> bool:
-    """True if a number and its unit come right before, or right behind the unit of this one."""
+    """True if another number with its unit comes right before or behind this one and its unit."""
     behind, ahead = words.units
     unit = behind.match(after)
     if unit is None:
@@ -195,7 +195,7 @@ def _is_part(words: Vocabulary, before: str, after: str) -> bool:
 
 
 def _value(match: re.Match[str]) -> str | None:
-    """The number in plain form, or None where the digits can be understood in two ways."""
+    """The number in plain form; None if it can be understood in two ways."""
     if match["odd"] or match["power"]:
         return None
     sign = "-" if match["sign"] == "-" else ""
@@ -251,7 +251,7 @@ def _scaled(sign: str, digits: str, exponent: str) -> str | None:
 
 
 def fraction_text(value: Fraction) -> str:
-    """``value`` as a decimal where it has a finite one, else as ``p/q``."""
+    """``value`` as a decimal if it has a finite one, else as ``p/q``."""
     twos = _times(value.denominator, 2)
     fives = _times(value.denominator, 5)
     if value.denominator != 2**twos * 5**fives:

@@ -1,7 +1,7 @@
 """The labels and choice texts of one question, compiled to be matched at a position in a reply.
 
-Every choice reader asks the same two questions of a position: is there a label, is there a choice's
-text? What the words around it make of that is for ``claims``.
+Every choice reader asks two questions about a position: is there a label, is there a choice's text?
+``claims`` decides what the words around it mean.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _ARTICLE = re.compile(
 )
 _MOST_SPELLED = 64  # labels in one pattern; the look-up of a token does not slow down with more
 _LEAD_WORDS = 12
-_REMEMBERED = 2000  # characters: of longer texts nothing is kept in memory
+_REMEMBERED = 2000  # characters: nothing about longer texts is kept in memory
 _LETTERS = frozenset(ascii_letters)
 
 
@@ -67,8 +67,8 @@ class AnswerOptions:
     """One question's labels and choices.
 
     ``by_label`` maps a label as written to its index, ``any_case`` a case-folded one; ``any_case`` is
-    empty where labels differ in case alone. The choices of most questions are new and most replies
-    name a label, so a choice's words are looked at as late as possible, and its first word before all.
+    empty if labels differ only in case. The choices of most questions are new and most replies name a
+    label, so the words of a choice are examined as late as possible, and its first word first.
     """
 
     by_label: dict[str, int]
@@ -88,7 +88,7 @@ class AnswerOptions:
 
     @cached_property
     def text_keys(self) -> frozenset[str] | None:
-        """The keys of the first words; None where one of these has none, like a number."""
+        """The keys of the first words; None if one of them has no key, like a number."""
         firsts = list(self.by_first_word)
         if not all(first.isascii() and first.isalpha() for first in firsts):
             return None
@@ -96,17 +96,17 @@ class AnswerOptions:
 
     @cached_property
     def by_text(self) -> dict[str, list[int]]:
-        """Stripped text of a choice → the choices that read so."""
+        """Stripped text of a choice → the choices with this text."""
         return _positions(map(str.strip, self.choices))
 
     @cached_property
     def last_letters(self) -> frozenset[str]:
-        """What a text can end with that ends with a label, in lower case."""
+        """The last characters of the labels, in lower case."""
         return frozenset(label[-1] for label in (*map(lowered, self.by_label), *self.any_case))
 
     @cached_property
     def window(self) -> int:
-        """How many characters are enough to see whether they begin with a choice."""
+        """How many characters are enough to see whether a text begins with a choice."""
         return 400 + 2 * max(map(len, self.choices), default=0)
 
     def __contains__(self, name: object) -> bool:
@@ -126,7 +126,7 @@ class AnswerOptions:
         return self.any_case.get(written.casefold()) if index is None else index
 
     def is_exact(self, label: str) -> bool:
-        """True if ``label`` is written in the case in which it was shown."""
+        """True if ``label`` is in the case in which it was shown."""
         return label in self.by_label or " ".join(label.split()) in self.by_label
 
     def holds_label(self, text: str) -> bool:
@@ -155,7 +155,7 @@ class AnswerOptions:
         return any(span[0] == pos for span in self.texts_at(text, pos).values())
 
     def label_at(self, text: str, low: str, pos: int) -> Mention | None:
-        """The label at ``pos``, after markup, a repeated placeholder and words that change nothing."""
+        """The label at ``pos``, after markup, a repeated placeholder and adverbs."""
         if not self.holds_label(text):
             return None
         adverb = None
@@ -201,7 +201,7 @@ class AnswerOptions:
     # ---------------------------------------------------------------------------------- texts
 
     def whole_text(self, text: str) -> Reading:
-        """The choice whose text is all of ``text``, as written, else without case and signs."""
+        """The choice whose text is all of ``text``: exactly, else without case and punctuation."""
         stripped = text.strip()
         if not stripped:
             return NO_ANSWER
@@ -234,7 +234,7 @@ class AnswerOptions:
 
     @cached_property
     def _first_parts(self) -> tuple[str, ...]:
-        """Of each choice, a part that must be in a text that mentions it; digits may be grouped."""
+        """For each choice, a part that any text that mentions it contains; digits may be grouped."""
         return tuple(
             first[:1] if first.isdigit() else first for first in self.by_first_word if first
         )
@@ -250,7 +250,7 @@ def _positions(names: Iterable[str]) -> dict[str, list[int]]:
 
 def opened(text: str, pos: int) -> int:
     """Where the markup that begins at ``pos`` ends."""
-    if text[pos : pos + 1] in _LETTERS:  # nor does any markup begin so
+    if text[pos : pos + 1] in _LETTERS:  # no markup begins with a letter
         return pos
     match = _OPEN.match(text, pos)
     return match.end() if match else pos
@@ -290,7 +290,7 @@ def mentions(text: PlainWords, keys: Sequence[str]) -> dict[int, list[Span]]:
 
 # ------------------------------------------------------------------------------------ compiling
 
-_KEPT_UP_TO = 20_000  # characters of choices; longer ones are compiled anew rather than kept
+_KEPT_UP_TO = 20_000  # characters of choices; longer ones are not kept in memory
 
 
 def options_of(labels: Sequence[str], choices: Sequence[str]) -> AnswerOptions:
@@ -337,7 +337,7 @@ def _unique(cores: Sequence[str]) -> Iterator[tuple[str, int]]:
 def label_pattern(cores: tuple[str, ...]) -> re.Pattern[str]:
     """A pattern for one of ``cores`` as a whole token, in any case.
 
-    Of very many labels it finds the shape; the look-up then tells whether the token is one.
+    For very many labels it finds any token of their shape; a look-up then decides whether it is one.
     """
     if not cores:
         return re.compile(r"(?!)")

@@ -1,4 +1,4 @@
-"""The reader of what follows a phrase, and what it takes off an answer: emphasis, quotes, boxes."""
+"""The reader of what follows a phrase; it strips emphasis, quotes and boxes from the answer."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def after_last(text: str, *, phrase: str) -> Reading:
 
 
 def _answer(text: str, start: int, end: int) -> Reading:
-    """The text between two positions without what wraps it."""
+    """The text between two positions without its wrappers."""
     start, end = unwrapped(text, start, end)
     if start >= end:
         return NO_ANSWER
@@ -89,10 +89,10 @@ def _answer(text: str, start: int, end: int) -> Reading:
 
 
 def announced(folded: str, phrase: str) -> tuple[str, tuple[int, int] | None]:
-    """``folded`` blank where it repeats the instruction, and the span of what announces its answer.
+    """``folded`` without repetitions of the instruction, and the span that announces its answer.
 
-    That is the last ``phrase``. If there is none and the phrase is about the answer, a plainer one does:
-    "The answer is" for "The final answer is". What follows the model's turn is left out.
+    That is the last ``phrase``. If there is none and the phrase is about the answer, a plainer one
+    counts: "The answer is" for "The final answer is". Text after the model's turn is left out.
     """
     low = lowered(folded)
     if "\n" not in low:
@@ -156,8 +156,8 @@ def _is_about_answers(phrase: str) -> bool:
 
 
 def set_apart(text: str, phrase: str) -> tuple[int, int] | None:
-    """The answer that a reply without a phrase sets apart: a field of JSON, else what comes last of a
-    box, an answer tag, a line behind ``####`` and the line below a heading."""
+    """The answer that a reply without the phrase sets apart: a field of JSON, else the last of a box, an
+    answer tag, a line behind ``####`` and the line below a heading."""
     if not _is_about_answers(phrase):
         return None
     fields = _answer_fields(text)
@@ -221,7 +221,7 @@ def displayed(text: str, pos: int) -> tuple[int, int] | None:
 
 
 def _end_of_answer(text: str, cue: tuple[int, int], start: int, end: int) -> int:
-    """Where the mark around the answer or around phrase and answer closes, else ``end``."""
+    """Where the mark around the answer, or around phrase and answer, closes; else ``end``."""
     wrapped = _WRAPPED_START.match(text, start, end)
     if wrapped:
         return wrapped.end()
@@ -248,7 +248,7 @@ def unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _without_tags(text: str, start: int, end: int) -> tuple[int, int]:
-    """Without line breaks of HTML, and tags that close what opened before the answer."""
+    """The span without HTML line breaks and tags that were opened before the answer."""
     lead = _TAG_START.match(text, start, end) if text[start : start + 1] in ("<", "&") else None
     start = lead.end() if lead else start
     tail = _TAG_END.search(text, max(start, end - 80), end) if text[end - 1 : end] == ">" else None
@@ -258,7 +258,7 @@ def _without_tags(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
-    """Without white space and the period that ends the sentence, but not that of ``U.S.``."""
+    """The span without white space and the final period; the period of ``U.S.`` stays."""
     piece = _without_stray_closer(text[start:end].rstrip())
     bare = piece if _INITIALS.search(piece[-40:]) else piece.rstrip(".。!।").rstrip()
     bare = _without_stray_closer(bare)
@@ -266,7 +266,7 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _without_stray_closer(piece: str) -> str:
-    """Without what closes a mark that opened before the phrase: ``**The answer is 42**``."""
+    """The piece without the end of a mark that began before the phrase: ``**The answer is 42**``."""
     for opener, closer in _PAIRS:
         if not piece.endswith(closer):
             continue

@@ -1,4 +1,4 @@
-"""What a reader is and what it returns: an answer with its rule and span, or the reason there is none.
+"""Readers and their results: an answer with its rule and span, or the reason there is none.
 
 A format's ``scorer`` (``choice``, ``{reader: after_last, phrase: …}``, a list of these) is bound to its
 options by ``bind_reader``; a ``BoundReader`` turns text into a ``Reading``.
@@ -20,12 +20,12 @@ Reason = Literal["empty", "refused", "truncated", "ambiguous", "unreadable"]
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """An answer found in a reply, or why there is none.
+    """The answer in a reply, or why there is none.
 
     ``value`` is the index of the choice for a reader of choices, a list of indices for a reader of
     orders, else the text. ``rule`` names the rule that found it, ``span`` is its position in the
-    reply. Without an answer, ``value`` is None and ``reason`` says why. ``is_claim`` is False where the
-    reply only mentions the answer, which says nothing if the reply was cut short.
+    reply. Without an answer, ``value`` is None and ``reason`` says why. ``is_claim`` is False if the
+    reply only mentions the answer, which is no evidence if the reply was cut short.
     """
 
     value: Any
@@ -111,7 +111,7 @@ def first_settled(
 
 
 def bind_reader(spec: Any) -> BoundReader:
-    """The reader a scorer spec describes: a name, a dict with ``reader`` and options, or a list.
+    """The reader that a scorer spec describes: a name, a dict with ``reader`` and options, or a list.
 
     Raises ``UnknownNameError`` for a name that is not registered and ``ConfigError`` for anything
     else, with what would be valid.
@@ -148,7 +148,7 @@ def _bind(name: str, options: dict[str, Any]) -> BoundReader:
         _check_value(name, option, value, _hints(function).get(option))
     ordered = ((key, _frozen(options[key])) for key in _parameters(function) if key in options)
     bound = BoundReader(name, tuple(ordered))
-    bound("")  # a reader says here what else is wrong with its options, such as a pattern
+    bound("")  # raises if anything else is wrong with the options, such as a pattern
     return bound
 
 
@@ -190,7 +190,7 @@ def _frozen(value: Any) -> Any:
 
 @lru_cache(maxsize=256)
 def _parameters(function: Any) -> dict[str, inspect.Parameter]:
-    """A reader's keyword parameters: the parts of the question it takes, and its options."""
+    """A reader's keyword parameters: the parts of the question that it uses, and its options."""
     parameters = inspect.signature(function).parameters
     return {key: p for key, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
 

@@ -1,9 +1,9 @@
 """From a model's reply to a ``Reading``: thinking masked, prefix joined, readers tried in order.
 
-What is read is fitted to the kind of answer asked for: a choice, a text, or an order. Where a reply is
-not its answer (thinking blocks, reasoning channels, what follows the model's turn), ``find_thinking``
-gives the spans to leave out, and ``mask_thinking`` the reply of equal length with these blank, so that
-spans stay valid. Formats and the nugget judge share this rule.
+The result is fitted to the kind of answer that was asked for: a choice, a text, or an order. Some parts
+of a reply are not its answer (thinking blocks, reasoning channels, text after the model's turn):
+``find_thinking`` gives their spans, and ``mask_thinking`` replaces them with spaces, so that other spans
+stay valid. Formats and the nugget judge share this rule.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from lm_eval.formats.readers.reading import NO_ANSWER, BoundReader, Reading, Rea
 from lm_eval.formats.readers.sentences import Sentences
 from lm_eval.formats.readers.text import blanked, fold, lowered
 
-_REFUSAL_REACH = 600  # a refusal comes first; later on, the words may be about the question
+_REFUSAL_REACH = 600  # characters: a refusal comes first; later words may be about the question
 
 
 def read(
@@ -47,15 +47,15 @@ def read(
 
 
 def is_refusal(visible: str) -> bool:
-    """True if a reply without an answer, folded and without its thinking, begins by declining."""
+    """True if a reply without an answer, folded and without thinking, begins with a refusal."""
     start = Sentences(visible.lstrip()[:_REFUSAL_REACH])
     return start.search(start.words.refusal, 0, len(start.low)) is not None
 
 
 def _masked(text: str, prefix: str | None) -> tuple[str, bool]:
     if prefix and find_thinking(prefix).spans:  # the model continues what the prompt opened
-        whole = mask_thinking(prefix + text)
-        return whole.text[len(prefix) :], whole.is_unclosed
+        masked = mask_thinking(prefix + text)
+        return masked.text[len(prefix) :], masked.is_unclosed
     return mask_thinking(text)
 
 
@@ -66,9 +66,9 @@ def _read_continued(
     choices: Sequence[str],
     prefix: str | None,
 ) -> Reading:
-    """The answer in prefix and reply as one text, else in the reply by itself.
+    """The answer in prefix and reply as one text, else in the reply alone.
 
-    By itself, because some readers look at the start of a reply, which the prefix would hide.
+    Alone, because some readers look at the start of a reply, which the prefix would hide.
     """
     if prefix and text.strip() and not _repeats(text, prefix):
         joined = _joined(prefix, text)
@@ -80,7 +80,7 @@ def _read_continued(
 
 
 def _repeats(text: str, prefix: str) -> bool:
-    """True if the reply begins with the prefix once more, so that it is whole by itself."""
+    """True if the reply repeats the prefix at its start, so that it is complete without it."""
     start = text.lstrip()[: len(prefix) + 8]
     return start.lower().startswith(prefix.strip().lower())
 
@@ -122,8 +122,8 @@ def fitted(
 ) -> Reading:
     """The reading as an answer of this kind, whichever reader it comes from.
 
-    Where a choice is asked for, a text becomes the choice it names, or unreadable; where a text is asked
-    for, the index of a choice becomes that choice's text.
+    For a choice, a text becomes the choice that it names, or unreadable; for a text, the index of a
+    choice becomes that choice's text.
     """
     value = reading.value
     if not reading.is_answer or (answers == "choice" and isinstance(value, int)):
@@ -180,8 +180,8 @@ _MAY_THINK = re.compile(r"[<\[◁⟨＜［&]")
 class Thinking(NamedTuple):
     """The parts of a reply that are not its answer.
 
-    ``spans`` are in order and do not overlap. ``open_at`` is where a block opened that was never
-    closed; None where every block was.
+    ``spans`` are in order and do not overlap. ``open_at`` is where a block that is never closed begins;
+    None if every block is closed.
     """
 
     spans: list[Span]
@@ -196,7 +196,7 @@ class Masked(NamedTuple):
 
 
 def mask_thinking(text: str) -> Masked:
-    """``text`` with everything blank that ``find_thinking`` finds."""
+    """``text`` with spaces in place of everything that ``find_thinking`` finds."""
     if not (_MAY_THINK.search(text) or _BARE_FINAL in text):
         return Masked(text, is_unclosed=False)
     spans, open_at = find_thinking(text)
@@ -208,10 +208,10 @@ def find_thinking(text: str) -> Thinking:
 
     A block is named think, thinking, thought, reasoning, scratchpad, analysis, reflection,
     chain_of_thought, cot or inner_monologue, in angle, square or triangle brackets. Blocks may nest and
-    repeat, in any case and with attributes. One that is never closed goes to the end; a closing tag
-    that nothing opened ends a block that began with the reply. Of the channels of gpt-oss, only the last
-    final one is the answer. A reply that is a JSON array or object has no thinking: tags in its strings
-    are text. Time is linear in the length of ``text``.
+    repeat, in any case and with attributes. A block that is never closed extends to the end; a closing
+    tag without an opening one ends a block that began with the reply. Of the channels of gpt-oss, only
+    the last final one is the answer. A reply that is a JSON array or object has no thinking: tags in its
+    strings are text. Time is linear in the length of ``text``.
     """
     thinking = _find(fold(text))
     return Thinking([]) if thinking.spans and _is_json(text) else thinking
@@ -282,7 +282,7 @@ def _tags(text: str, angled: list[re.Match[str]]) -> list[re.Match[str]]:
 
 
 def _blocks(text: str, tags: list[re.Match[str]]) -> tuple[list[Span], int | None]:
-    """Closed blocks in order, an unclosed one to the end, and where that one opened."""
+    """Closed blocks in order, then an unclosed one up to the end, and where that one begins."""
     blocks: list[Span] = []
     opened: list[str] = []  # the families of the blocks that are open, innermost last
     counts: dict[str, int] = {}  # of ``opened``, so that a look-up does not walk the list
@@ -317,7 +317,7 @@ def _close(family: str, opened: list[str], counts: dict[str, int]) -> None:
 
 
 def _kind(tag: re.Match[str]) -> tuple[bool, str]:
-    """Whether a tag closes a block, and of which family: ``</thinking>`` closes ``<think>``."""
+    """Whether a tag closes a block, and the family of the block: ``</thinking>`` closes ``<think>``."""
     if tag.lastgroup == "edge":
         return tag["edge"].lower() == "end", "thoug"
     return bool(tag["slash"]), lowered(tag["name"])[:5]
@@ -337,7 +337,7 @@ def _is_tag(text: str, tag: re.Match[str]) -> bool:
 def _starts_line(text: str, heading: re.Match[str]) -> bool:
     """True for ``[answer]`` on a line of its own; ``The answer is [answer]`` repeats the instruction.
 
-    Models that write ``[reasoning]`` as a heading do not close it: the next heading does.
+    Models that write ``[reasoning]`` as a heading do not close it; the next heading does.
     """
     return _LINE_START.search(text, max(0, heading.start() - 9), heading.start()) is not None
 

@@ -1,4 +1,4 @@
-"""A reply as sentences: where they begin and end, and which words in them take back what they say."""
+"""A reply as sentences: where they begin and end, and whether their words qualify a claim."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from lm_eval.formats.readers.wording import Wording, keys_of
 
 Standing = Literal["firm", "conditional", "supposed", "denied"]
 
-REACH = 300  # characters back or on, beyond which words are not about each other
-# The period of a label that starts a line ends no sentence.
+REACH = 300  # characters in either direction; words further apart are unrelated
+# The period of a label that starts a line does not end a sentence.
 _STOP = re.compile(r"(?<!\A\w)(?<!\n\w)(?<!\(\w)[.!?](?=[\s\"')\]*_]|\Z|[^\x00-\u05ff])|[;\n!?]")
 # What may follow a second choice that a sentence names.
 ENDS_SECOND = re.compile(r"\s*\Z|[ \t]*[\r\n.,;:!?…)\]}\"'*_]|\s+\(|\s*[–—]")
@@ -39,13 +39,13 @@ class Sentences:
         return wording.all_in(self.low, self.keys, start)
 
     def sentence(self, pos: int) -> tuple[int, int]:
-        """The sentence around ``pos``, as far as it matters."""
+        """The sentence around ``pos``, up to ``REACH`` in each direction."""
         floor, ceiling = max(0, pos - REACH), min(len(self.low), pos + REACH)
         stop = _STOP.search(self.low, pos, ceiling)
         return self._last(_STOP, floor, pos), stop.end() if stop else ceiling
 
     def sentence_end(self, pos: int) -> int:
-        """Where the sentence ends that goes on at ``pos``, before its stop."""
+        """Where the sentence that contains ``pos`` ends, before its stop."""
         stop = _STOP.search(self.low, pos, pos + REACH)
         return stop.start() if stop else min(len(self.low), pos + REACH)
 
@@ -66,10 +66,10 @@ class Sentences:
         return self.words.doubt.is_in(self.low, self.keys)
 
     def standing(self, start: int, end: int) -> Standing:
-        """What the words around it make of the claim announced at ``start:end``.
+        """How the words around the cue at ``start:end`` qualify the claim that it announces.
 
-        ``denied``; ``supposed``, where it is of others or of another case; ``conditional``, where it
-        counts only if there is nothing else; or ``firm``.
+        ``denied``; ``supposed`` for the claim of others or of another case; ``conditional`` if it
+        counts only without any other claim; or ``firm``.
         """
         if not self._may_doubt:
             return "firm"
@@ -117,13 +117,13 @@ class Sentences:
 
     def _is_second_claim(self, verdict: re.Match[str]) -> bool:
         """True for "D would be correct as well": no other case is meant, and nothing follows."""
-        rest = self.low[verdict.end() : self.sentence_end(verdict.end())]
+        following = self.low[verdict.end() : self.sentence_end(verdict.end())]
         return bool(verdict["also"] or verdict["too"]) and is_blank(
-            self.words.noun.sub("", rest, count=1)
+            self.words.noun.sub("", following, count=1)
         )
 
     def says_the_same(self, mention: Mention) -> bool:
-        """True for "C is too" and "so is C": what was said of another choice holds for this one."""
+        """True for "C is too" and "so is C": the verdict on another choice also applies to this one."""
         start = mention.span[0]
         return bool(
             self.words.too.match(self.low, mention.end)
@@ -142,7 +142,7 @@ class Sentences:
         return is_turned is not None and not self.text.startswith("?", self.sentence_end(at))
 
     def last_verdict(self, mention: Mention) -> bool | None:
-        """The verdict that ends the sentence which begins with the choice."""
+        """The verdict at the end of a sentence that begins with the choice."""
         start, end = mention.span[0], self.sentence_end(mention.end)
         if self.text[self.sentence(start)[0] : start].strip(" \t\n*_(-"):
             return None
@@ -161,5 +161,5 @@ class Sentences:
 
 
 def is_blank(text: str) -> bool:
-    """True if ``text`` holds nothing but white space and closing punctuation."""
+    """True if ``text`` contains only white space and closing punctuation."""
     return not text.strip(" \t\r\n\f\v.,;:!…*_`\"'$)]}>\ufe0f\u20e3✅✓✔☑👍🎯")

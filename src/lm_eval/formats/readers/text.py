@@ -1,4 +1,4 @@
-"""Text as readers see it: folded without moving a character, as plain words, and cut at phrases."""
+"""Text as readers see it: folded to plain characters of equal length, as words, and cut at phrases."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _FOLDED_KINDS = ("<wide>", "<narrow>", "<font>", "<circle>", "<compat>", "<noBre
 
 
 class _Folding(dict[int, str]):
-    """Code point → its plain equivalent, filled as characters are met."""
+    """Code point → its plain equivalent, filled as characters occur."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
@@ -64,7 +64,7 @@ def _compatible(char: str) -> str:
 
 _FOLDING = _Folding()
 _ASCII = frozenset(map(chr, range(128)))
-_MOST_REPLACED = 20  # in text of many styled characters one pass is quicker
+_MOST_REPLACED = 20  # for text with many styled characters one pass is quicker
 
 
 _ENTITY = re.compile(
@@ -77,7 +77,7 @@ _ENTITY = re.compile(
 def fold(text: str) -> str:
     """``text`` with full-width, styled and typographic characters made plain, of equal length.
 
-    HTML entities become the character they name, with blanks on the side on which a tag does not begin.
+    HTML entities become the character they name, padded with spaces on the side where no tag begins.
     """
     if "&" in text and ";" in text:
         text = _ENTITY.sub(_unescaped, text)
@@ -99,14 +99,14 @@ def _folded(text: str) -> str:
     changing = [char for char in set(text).difference(_ASCII) if _FOLDING[ord(char)] != char]
     if len(changing) > _MOST_REPLACED:
         return text.translate(_FOLDING)
-    # First what becomes ASCII: some of the other characters become one of these (｢ → 「).
+    # First those that become ASCII: some of the others become one of them (｢ → 「).
     for char in sorted(changing, key=_PLAIN.__contains__, reverse=True):
         text = text.replace(char, _FOLDING[ord(char)])
     return text
 
 
 def lowered(text: str) -> str:
-    """``text`` in lower case, of equal length; what cues are searched in.
+    """``text`` in lower case, of equal length; cues are searched in it.
 
     A pattern for lower case finds its first letters many times faster than one that ignores case.
     """
@@ -123,8 +123,8 @@ _BLANK_KEPT = 8
 def squeezed(text: str) -> tuple[str, Callable[[tuple[int, int]], tuple[int, int]] | None]:
     """``text`` with long runs of white space cut short, and how its spans map to those of ``text``.
 
-    A masked thought is one long run. Rules that step over white space may begin in it many times, so a
-    bound on its length keeps them linear. None where nothing was cut.
+    A masked thought is one long run. Rules that skip white space may begin anywhere in it, so a bound on
+    its length keeps them linear. None if nothing was cut.
     """
     may_have_runs = len(text) > 32 and _BLANK_PAIR.search(text[::16]) is not None
     runs = list(_LONG_BLANK.finditer(text)) if may_have_runs else []
@@ -181,11 +181,11 @@ def last_cue(
     real: Container[str] = (),
     is_named_at: Callable[[str, int], bool] | None = None,
 ) -> tuple[str, tuple[int, int] | None]:
-    """``text`` blank where it repeats the instruction, and the span of the last ``cue`` in it.
+    """``text`` without repetitions of the instruction, and the span of the last ``cue`` in it.
 
     A cue with nothing behind it does not count: the model was cut off while it repeated itself. An
     instruction to write the cue shows a placeholder behind it (``The answer is [answer]``), or quotes
-    it and goes on with *where*. Its sentence goes, since it may list what is allowed. A name in
+    it and goes on with *where*. Its sentence is blanked, since it may list what is allowed. A name in
     ``real`` is an answer, not a placeholder; nor is it an echo if an answer ``is_named_at`` the
     position behind it (``[answer_letter] D``).
     """
@@ -270,7 +270,7 @@ def _is_filled(text: str, low: str, end: int, is_named_at: Callable[[str, int], 
 
 
 def _sentence_start(low: str, floor: int, end: int) -> int:
-    """Where the sentence begins that goes on at ``end``, a few hundred characters back at most."""
+    """Where the sentence that contains ``end`` begins, a few hundred characters back at most."""
     floor = max(floor, end - 300)
     stops = [stop.end() for stop in _SENTENCE_STOP.finditer(low, floor, end)]
     return stops[-1] if stops else floor
@@ -290,9 +290,9 @@ _ABBREVIATION = re.compile(
 
 
 def sentence_ends(text: str) -> Iterator[tuple[int, int]]:
-    """Where sentences end that another one follows: before their stop, and behind it.
+    """Where sentences end, except the last: the positions before and behind their stop.
 
-    The periods of ``St. Louis``, ``J. K.``, ``No. 5`` and ``3.14`` end none; the next sentence
+    The periods of ``St. Louis``, ``J. K.``, ``No. 5`` and ``3.14`` end no sentence; the next sentence
     begins with a capital letter, if its script has them.
     """
     for match in _SENTENCE_END.finditer(text):
@@ -376,7 +376,7 @@ class PlainWords:
 
 @lru_cache(maxsize=4)  # as in ``fold``
 def words(text: str) -> PlainWords:
-    """``text`` without case, punctuation and articles; articles stay where nothing else is."""
+    """``text`` without case, punctuation and articles; articles stay if there is nothing else."""
     text = fold(text)
     matches = list(_WORD.finditer(text))
     kept = [
@@ -393,7 +393,7 @@ def words(text: str) -> PlainWords:
 
 
 def key_of(text: str) -> str:
-    """What two texts share if they differ only in case, punctuation, articles and Unicode form."""
+    """A key that two texts share if they differ only in case, punctuation, articles and Unicode form."""
     return words(text).key if len(text) > _KEPT_KEY else _key(text)
 
 

@@ -1,4 +1,4 @@
-"""How wordings are found: by the first letters of the words of a text, before any pattern is tried."""
+"""Finds wordings by the first letters of the words of a text, before any pattern is tried."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from functools import cached_property
 
 
 class Wording:
-    """A pattern that begins with one of some words, found by the first letters of these.
+    """A pattern that begins with one of several words, found by the first letters of these words.
 
-    To look for the words of a text in a set is many times quicker than to search for a pattern with a
-    hundred ways to begin; most replies hold none of them, and the pattern is compiled for the first
+    Looking up the words of a text in a set is many times quicker than searching for a pattern with a
+    hundred ways to begin; most replies contain none of them, and the pattern is compiled for the first
     that does.
     """
 
@@ -31,7 +31,7 @@ class Wording:
         return re.compile(self._source)
 
     def is_in(self, low: str, keys: frozenset[str]) -> bool:
-        """False if ``low``, with the keys of its words, holds no such wording."""
+        """False if ``low``, whose words have these keys, cannot contain the wording."""
         if not self.keys.isdisjoint(keys):
             return True
         return any(stem in low for stem in self._joined(low))
@@ -68,8 +68,8 @@ def _shortest(stems: set[str]) -> tuple[str, ...]:
     return tuple(s for s in stems if not any(s[:n] in stems for n in range(1, len(s))))
 
 
-_MOST_TRIED = 300  # places where a word occurs, from the end
-KEY = 3  # letters by which a word is looked up
+_MOST_TRIED = 300  # occurrences of a word, from the end
+KEY = 3  # the number of letters by which a word is looked up
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _PARTED = {code: " " for code in range(128) if not chr(code).isalpha()}
 
@@ -80,7 +80,7 @@ def keys_of(low: str) -> frozenset[str]:
 
 
 def _has_edges(stem: str) -> bool:
-    """True for words of scripts that part them by spaces; signs have no edges."""
+    """True for words of scripts that separate words by spaces; signs have no edges."""
     return stem[:1].isalpha() and stem[0] < "\u0590"
 
 
@@ -111,7 +111,7 @@ _LITERAL = re.compile(r"[^\\()\[\]?*+|.{}]*")
 
 
 def _closing(source: str) -> int:
-    """Where the group closes with which ``source`` begins."""
+    """Where the group that begins ``source`` closes."""
     depth = 0
     for at, char in enumerate(source):
         depth += (char == "(") - (char == ")")
