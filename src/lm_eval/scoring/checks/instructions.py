@@ -18,73 +18,18 @@ from lm_eval.registry import register_check
 # Sentences and words
 #
 # IFEval counts sentences with the Punkt tokenizer and words with that of the Penn Treebank, both of
-# nltk. These are rules of our own that count alike without it: a sentence ends at ``.``, ``?`` or ``!``
+# nltk. The rules here count alike without it: a sentence ends at ``.``, ``?`` or ``!``
 # before a blank, unless the period belongs to an abbreviation, an initial or a list of initials.
 
 
 _SENTENCE_END = re.compile(r"(?P<word>\S*?)(?P<mark>[.?!]+)[\"'”’)\]*_]*(?=\s)")
 _ABBREVIATIONS = frozenset(
     (
-        *(
-            "mr",
-            "mrs",
-            "ms",
-            "dr",
-            "prof",
-            "rev",
-            "hon",
-            "sr",
-            "jr",
-            "st",
-            "gen",
-            "col",
-            "lt",
-            "sgt",
-        ),
-        *(
-            "capt",
-            "cmdr",
-            "maj",
-            "gov",
-            "sen",
-            "rep",
-            "pres",
-            "inc",
-            "corp",
-            "co",
-            "ltd",
-            "bros",
-            "vs",
-        ),
-        *(
-            "jan",
-            "feb",
-            "aug",
-            "sept",
-            "oct",
-            "nov",
-            "dec",
-            "u.s",
-            "u.k",
-            "u.n",
-            "d.c",
-            "a.m",
-            "p.m",
-        ),
-        *(
-            "e.g",
-            "i.e",
-            "fig",
-            "ph.d",
-            "vol",
-            "mt",
-            "ft",
-            "ave",
-            "blvd",
-            "dept",
-            "est",
-            "approx",
-        ),
+        *("mr", "mrs", "ms", "dr", "prof", "rev", "hon", "sr", "jr", "st", "gen", "col", "lt"),
+        *("sgt", "capt", "cmdr", "maj", "gov", "sen", "rep", "pres", "inc", "corp", "co", "ltd"),
+        *("bros", "vs", "jan", "feb", "aug", "sept", "oct", "nov", "dec", "u.s", "u.k", "u.n"),
+        *("d.c", "a.m", "p.m", "e.g", "i.e", "fig", "ph.d", "vol", "mt", "ft", "ave", "blvd"),
+        *("dept", "est", "approx"),
     )
 )
 _INITIAL = re.compile(r"[A-Z]")
@@ -126,20 +71,8 @@ def _ends_sentence(match: re.Match[str], text: str) -> bool:
 
 _STARTERS = frozenset(
     (
-        "the",
-        "he",
-        "she",
-        "it",
-        "they",
-        "we",
-        "i",
-        "this",
-        "that",
-        "in",
-        "but",
-        "however",
-        "his",
-        "her",
+        *("the", "he", "she", "it", "they", "we", "i", "this", "that", "in", "but", "however"),
+        *("his", "her"),
     )
 )
 
@@ -173,7 +106,7 @@ _TWO_WORDS = re.compile(r"\b(gim|lem)(me)\b|\b(gon|wan)(na)\b|\b(got)(ta)\b", re
 def words_apart(text: str) -> list[str]:
     """The tokens of a text: punctuation apart, contractions in two (``DON'T``: ``DO``, ``N'T``)."""
     for pattern in _APART:
-        text = pattern.sub(lambda found: f" {found[0]} ", text)
+        text = pattern.sub(lambda match: f" {match[0]} ", text)
     text = re.sub(r"(?<=[^.])\.(?=[\s\])}>\"']*$)", " . ", text)
     text = _TWO_WORDS.sub(lambda m: " ".join(part for part in m.groups() if part), f" {text} ")
     text = _CONTRACTION.sub(lambda m: f" {m[1]}" if m[1] else f"{m[2]} ", text)
@@ -262,8 +195,8 @@ def letter_frequency(reply: str, letter: str, let_frequency: int, let_relation: 
 @register_check("language:response_language")
 def response_language(reply: str, language: str) -> bool:
     """The whole reply is in the language; one without letters counts as followed."""
-    found = language_of(reply)
-    return found is None or found == language
+    detected = language_of(reply)
+    return detected is None or detected == language
 
 
 response_language.load = load_detector

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from lm_eval.errors import ConfigError
@@ -75,23 +75,13 @@ _PLAIN_UNIT = re.compile(
 _SHORT_UNITS = frozenset(
     ("mm", "cm", "dm", "km", "kg", "mg", "ml", "cl", "ft", "in", "yd", "mi", "oz", "lb", "hr", "sq")
 )
-_SYNONYMS = {
-    **dict.fromkeys(("centimeter", "centimetre"), "cm"),
-    **dict.fromkeys(("millimeter", "millimetre"), "mm"),
-    **dict.fromkeys(("kilometer", "kilometre"), "km"),
-    **dict.fromkeys(("meter", "metre"), "m"),
-    **dict.fromkeys(("inch", "inche", "inches"), "in"),
-    **dict.fromkeys(("foot", "feet"), "ft"),
-    **dict.fromkeys(("mile",), "mi"),
-    **dict.fromkeys(("yard",), "yd"),
-    **dict.fromkeys(("pound",), "lb"),
-    **dict.fromkeys(("ounce",), "oz"),
-    **dict.fromkeys(("gram",), "g"),
-    **dict.fromkeys(("kilogram",), "kg"),
-    **dict.fromkeys(("hour", "hr"), "h"),
-    **dict.fromkeys(("minute", "min"), "min"),
-    **dict.fromkeys(("second", "sec"), "s"),
+_UNIT_NAMES = {
+    **{"cm": "centimeter centimetre", "mm": "millimeter millimetre", "m": "meter metre"},
+    **{"km": "kilometer kilometre", "in": "inch inche inches", "ft": "foot feet", "mi": "mile"},
+    **{"yd": "yard", "lb": "pound", "oz": "ounce", "g": "gram", "kg": "kilogram"},
+    **{"h": "hour hr", "min": "minute min", "s": "second sec"},
 }
+_SYNONYMS = {name: unit for unit, names in _UNIT_NAMES.items() for name in names.split()}
 _POWERS = {"square": "^2", "sq": "^2", "squared": "^2", "cubic": "^3", "cu": "^3", "cubed": "^3"}
 _DIGIT_GAP = re.compile(r"(?<=\d)\s+(?=\d)")
 _NOISE = re.compile(r"[\s⟪⟫{}]|\\[!,;: ]|\\(?:left|right)(?![a-zA-Z])")
@@ -377,19 +367,15 @@ def _difference(node: Term) -> Any:
 # As a metric
 
 
-def _best(answer: str, golds: Sequence[str]) -> float:
-    return float(any(math_equal(answer, gold) for gold in golds))
+def _best(answer: str, golds: Sequence[str], *, sympy: bool = False) -> float:
+    return float(any(math_equal(answer, gold, sympy=sympy) for gold in golds))
 
 
 def math_equal_metric(
     references: Sequence[Any], predictions: Sequence[Any], sympy: bool = False
 ) -> float:
-    """``math_equal`` as task files call it; ``sympy`` puts to it what the rules leave open."""
-    answer = predictions[0]
-    while isinstance(answer, list | tuple) and answer:
-        answer = answer[0]
-    golds = [str(gold) for gold in references]
-    return float(any(math_equal(str(answer), gold, sympy=sympy) for gold in golds))
+    """``math_equal`` as task files call it; ``sympy`` asks it what the rules leave open."""
+    return OfGolds(partial(_best, sympy=sympy))(references, predictions)
 
 
 def _check_options(sympy: Any = False, **others: Any) -> None:

@@ -31,15 +31,8 @@ class Token(NamedTuple):
 
 _UNICODE = {
     **{"−": "-", "–": "-", "—": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "∗": "*"},
-    **{
-        "÷": "/",
-        "∕": "/",
-        "⁄": "/",
-        "π": r"\pi ",
-        "∞": r"\infty ",
-        "√": r"\sqrt ",
-        "°": r"^\circ ",
-    },
+    **{"÷": "/", "∕": "/", "⁄": "/", "π": r"\pi ", "∞": r"\infty ", "√": r"\sqrt "},
+    **{"°": r"^\circ "},
     **{"≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "≈": r"\approx ", "±": r"\pm ", "∓": r"\mp "},
     **{"∪": r"\cup ", "∩": r"\cap ", "∈": r"\in ", "∅": r"\emptyset ", "ℝ": r"\mathbb{R}"},
     **{"⟨": r"\langle ", "⟩": r"\rangle ", "θ": r"\theta ", "α": r"\alpha ", "β": r"\beta "},
@@ -95,7 +88,7 @@ def bare_answer(text: str) -> str:
 
 def uniform(text: str) -> str:
     """The text in one notation: signs for Unicode, no sizes, fonts or spacing commands."""
-    text = _SUPERSCRIPT.sub(lambda found: f"^{{{found[0].translate(_SUPERSCRIPTS)}}}", text)
+    text = _SUPERSCRIPT.sub(lambda match: f"^{{{match[0].translate(_SUPERSCRIPTS)}}}", text)
     text = text.translate(_UNICODE_TABLE).replace("{,}", ",").replace(r"\lbrace", r"\{")
     text = text.replace(r"\rbrace", r"\}").replace(r"\dots", "...").replace(r"\ldots", "...")
     text = _DIGIT_GAP.sub("", text.replace(r"\!", ""))
@@ -111,9 +104,9 @@ TEXT_START, TEXT_END = "⟪", "⟫"
 """Commands around words that LaTeX sets as text."""
 
 
-def _marked(found: re.Match[str]) -> str:
-    words = found[2].strip()
-    is_constant = words in ("e", "i", "d") and found[1] == "mathrm"
+def _marked(match: re.Match[str]) -> str:
+    words = match[2].strip()
+    is_constant = words in ("e", "i", "d") and match[1] == "mathrm"
     is_formula = is_constant or words in FUNCTIONS or not any(map(str.isalpha, words))
     if is_formula or _LIST_WORDS.fullmatch(words):
         return f" {words} "
@@ -130,6 +123,9 @@ _GREEK = frozenset(
     | {"omega", "Gamma", "Delta", "Theta", "Lambda", "Sigma", "Phi", "Psi", "Omega", "ell"}
 )
 CONSTANTS = frozenset({"pi", "infty", "emptyset", "varnothing"})
+_COMMANDS = frozenset(
+    {"frac", "binom", "sqrt", "begin", "end", "overline", "bar", "mathbb", "bmod", "pmod"}
+)
 _SIGNS = {
     **{r"\cdot": "*", r"\times": "*", r"\ast": "*", r"\div": "/", r"\le": "<=", r"\leq": "<="},
     **{r"\ge": ">=", r"\geq": ">=", r"\leqslant": "<=", r"\geqslant": ">=", r"\lt": "<"},
@@ -180,18 +176,7 @@ def _command(text: str, has_gap: bool) -> Token:
         return Token("sign", _SIGNS[text], has_gap)
     if name != "sqrt" and (name in FUNCTIONS or name in _GREEK or name in CONSTANTS):
         return Token("name", name, has_gap)
-    if name in (
-        "frac",
-        "binom",
-        "sqrt",
-        "begin",
-        "end",
-        "overline",
-        "bar",
-        "mathbb",
-        "bmod",
-        "pmod",
-    ):
+    if name in _COMMANDS:
         return Token("command", name, has_gap)
     raise NotationError(f"{text} is not known")
 
