@@ -320,7 +320,7 @@ for _name, _target in {
     "startend:quotation": "quotation",
     "punctuation:no_comma": "no_comma",
 }.items():
-    CHECKS.register(_name, f"lm_eval.scoring.checks.instructions:{_target}")
+    CHECKS.register(_name, f"lm_eval.scoring.checks:{_target}")
 
 register_model = MODELS.decorator
 register_check = CHECKS.decorator

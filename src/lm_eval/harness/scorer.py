@@ -430,9 +430,9 @@ class HarnessScorer:
 
 def _checks() -> Any:
     """The module of checks; only tasks with ``checks`` need it."""
-    from lm_eval.scoring.checks import score
+    from lm_eval.scoring import checks
 
-    return score
+    return checks
 
 
 def _gold(doc: DocRequests) -> Any:

@@ -173,7 +173,7 @@ def load_metrics(task: ConfigurableTask) -> None:
     if task.format is not None:
         return
     if task.config.checks is not None:
-        from lm_eval.scoring.checks.score import load_libraries
+        from lm_eval.scoring.checks import load_libraries
 
         load_libraries(
             name for doc_id in range(len(task.eval_docs)) for name, _ in task.checks_of(doc_id)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.scoring.checks.instructions import (
+from lm_eval.scoring.checks import (
     count_capital_words,
     count_sentences,
     count_words,

@@ -1,19 +1,23 @@
-"""The checks of IFEval: one function for each of its 25 instruction ids.
+"""Checks of replies that have no gold answer, as IFEval makes them, and the scores made from them.
 
-A check gets the reply and the arguments that the data gives, and says whether the instruction was
-followed. The rules are those that Zhou et al. (2023) published with the data, odd ones included.
+A check gets the reply and the arguments that the data gives, and says whether an instruction was
+followed; there is one for each of IFEval's 25 instruction ids. The rules are those that Zhou et al.
+(2023) published with the data, odd ones included.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from lm_eval.errors import ConfigError, MissingExtraError
-from lm_eval.registry import register_check
+from lm_eval.errors import ConfigError, MissingExtraError, did_you_mean, few_names
+from lm_eval.formats.readers.reply import find_thinking
+from lm_eval.registry import CHECKS, register_check
+from lm_eval.stats.estimates import Estimate, mean_and_ratio_estimate, mean_estimate, ratio_estimate
 
 # Sentences and words
 #
@@ -148,7 +152,7 @@ def language_of(text: str) -> str | None:
         return None
 
 
-# The checks, by what they look at
+# The checks, under IFEval's ids
 
 
 def _compare(count: int, relation: str, wanted: int) -> bool:
@@ -157,9 +161,6 @@ def _compare(count: int, relation: str, wanted: int) -> bool:
     if relation == "less than":
         return count < wanted
     raise ConfigError(f"a relation is {relation!r}; expected 'at least' or 'less than'.")
-
-
-# Keywords
 
 
 @register_check("keywords:existence")
@@ -187,9 +188,6 @@ def no_forbidden_words(reply: str, forbidden_words: Sequence[str]) -> bool:
 def letter_frequency(reply: str, letter: str, let_frequency: int, let_relation: str) -> bool:
     """A letter or sign occurs this often, in any case."""
     return _compare(reply.lower().count(letter.strip().lower()), let_relation, let_frequency)
-
-
-# Language
 
 
 @register_check("language:response_language")
@@ -221,9 +219,6 @@ english_capital.load = english_lowercase.load = load_detector
 def capital_word_frequency(reply: str, capital_frequency: int, capital_relation: str) -> bool:
     """This many words in capital letters."""
     return _compare(count_capital_words(reply), capital_relation, capital_frequency)
-
-
-# Length
 
 
 @register_check("length_constraints:number_words")
@@ -260,9 +255,6 @@ def nth_paragraph_first_word(
     return count == num_paragraphs and re.split(r"[.,?!'\"]", word)[0].lower() == first_word.lower()
 
 
-# Content
-
-
 @register_check("detectable_content:number_placeholders")
 def number_placeholders(reply: str, num_placeholders: int) -> bool:
     """At least this many placeholders in square brackets."""
@@ -275,9 +267,6 @@ def postscript(reply: str, postscript_marker: str) -> bool:
     patterns = {"P.P.S": r"p\.\s?p\.\s?s", "P.S.": r"p\.\s?s\."}
     pattern = patterns.get(postscript_marker.strip(), re.escape(postscript_marker.strip().lower()))
     return re.search(pattern, reply.lower()) is not None
-
-
-# Format
 
 
 @register_check("detectable_format:number_bullet_lists")
@@ -331,9 +320,6 @@ def title(reply: str) -> bool:
     return any(text.lstrip("<").rstrip(">").strip() for text in re.findall(r"<<[^\n]+>>", reply))
 
 
-# The whole reply
-
-
 @register_check("combination:two_responses")
 def two_responses(reply: str) -> bool:
     """Two different answers, with six asterisks between them."""
@@ -367,3 +353,90 @@ def quotation(reply: str) -> bool:
 def no_comma(reply: str) -> bool:
     """No comma."""
     return "," not in reply
+
+
+# Verdicts, strict and loose
+#
+# Strict: the reply as it is. Loose: any of eight variants of it, without the first line, the last line
+# or both, with and without asterisks, for replies that begin with "Sure, here is …" or use Markdown.
+
+
+Instruction = tuple[str, Mapping[str, Any]]
+"""The id of a check, and its arguments."""
+
+
+def load_check(name: str, arguments: Mapping[str, Any]) -> Callable[..., bool]:
+    """The check of an id; an error if there is none or it does not take the arguments."""
+    if name not in CHECKS:
+        raise ConfigError(
+            f"unknown check {name!r}.{did_you_mean(name, CHECKS)} Checks: "
+            f"{few_names(name, sorted(CHECKS))}, or one of your own with @register_check."
+        )
+    check = CHECKS.get(name)
+    try:
+        inspect.signature(check).bind("", **arguments)
+    except TypeError as error:
+        raise ConfigError(
+            f"check {name!r} does not take {dict(arguments)!r}: {error}. It is "
+            f"{name}{inspect.signature(check)}."
+        ) from None
+    return check  # type: ignore[no-any-return]
+
+
+def load_libraries(names: Iterable[str]) -> None:
+    """Import what the checks of these ids need; a missing library is an error that says so."""
+    for name in sorted(set(names)):
+        load = getattr(CHECKS.get(name, None), "load", None)
+        if load is not None:
+            load()
+
+
+def answer_of(reply: str) -> str:
+    """The reply without a block of thinking that it begins with; any other reply is left as it is."""
+    spans = find_thinking(reply).spans
+    is_first = bool(spans) and not reply[: spans[0][0]].strip()
+    return reply[spans[0][1] :].strip() if is_first else reply
+
+
+def variants_of(reply: str) -> list[str]:
+    """The reply and what is left of it without its first line, last line, both, and asterisks."""
+    lines = reply.split("\n")
+    parts = [reply, *("\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1]))]
+    return [*parts, *(part.replace("*", "") for part in parts)]
+
+
+def verdicts(reply: str, instructions: Sequence[Instruction]) -> dict[str, Any]:
+    """A doc's values: by prompt (all instructions followed) and by instruction, strict and loose."""
+    answer = answer_of(reply)
+    variants = [variant for variant in variants_of(answer) if variant.strip()]
+    strict, loose = [], []
+    for name, arguments in instructions:
+        check = CHECKS.get(name)
+        strict.append(bool(answer.strip()) and bool(check(answer, **arguments)))
+        loose.append(strict[-1] or any(check(variant, **arguments) for variant in variants))
+    return {
+        "prompt_level_strict_acc": float(all(strict)),
+        "inst_level_strict_acc": strict,
+        "prompt_level_loose_acc": float(all(loose)),
+        "inst_level_loose_acc": loose,
+        "strict_acc": strict,
+    }
+
+
+def _by_instruction(values: Sequence[Sequence[bool]]) -> Estimate:
+    return ratio_estimate([(sum(doc), len(doc)) for doc in values])
+
+
+def _both_levels(values: Sequence[Sequence[bool]]) -> Estimate:
+    return mean_and_ratio_estimate([(sum(doc), len(doc)) for doc in values])
+
+
+CHECK_METRICS: dict[str, Callable[[Sequence[Any]], Estimate]] = {
+    "prompt_level_strict_acc": mean_estimate,
+    "inst_level_strict_acc": _by_instruction,
+    "prompt_level_loose_acc": mean_estimate,
+    "inst_level_loose_acc": _by_instruction,
+    "strict_acc": _both_levels,
+}
+"""The scores of a task with ``checks``, and how each is estimated. ``strict_acc`` is the mean of the two
+strict ones, as on the second Open LLM Leaderboard."""

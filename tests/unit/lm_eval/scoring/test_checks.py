@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.registry import CHECKS
-from lm_eval.scoring.checks.score import variants_of, verdicts
+from lm_eval.scoring.checks import variants_of, verdicts
 from tests.support.paths import ROOT
 
 STORED = json.loads((ROOT / "tests/data/metrics/instructions.json").read_text(encoding="utf-8"))
