@@ -77,6 +77,29 @@ def one_label(place: Workplace) -> tuple[str, ...]:
     return ("--tasks", "t.yaml@generate", "--model_args", "reply=The best answer is C.")
 
 
+def perplexity(place: Workplace) -> tuple[str, ...]:
+    """Numbers on different scales, without intervals: no picture."""
+    lines = [json.dumps({"text": f"one two three {number}"}) for number in range(6)]
+    place.task(
+        dataset_kwargs=place.data("texts.jsonl", "\n".join(lines)),
+        output_type="loglikelihood_rolling",
+        **dict.fromkeys(("formats", "doc_to_choice"), ...),
+        doc_to_text="",
+        doc_to_target="{{text}}",
+        metric_list=[{"metric": "word_perplexity"}, {"metric": "bits_per_byte"}],
+    )
+    return ("--tasks", "t.yaml")
+
+
+def parts(place: Workplace) -> tuple[str, ...]:
+    """Scores of parts come after what a reader should know of the scores."""
+    place.rows(count=40)
+    for number in range(3):
+        place.task(f"{number}.yaml", task=f"t{number}", score_by=["answer"])
+    names = [f"{number}.yaml@{name}" for number in range(3) for name in ("mcqa", "generate")]
+    return ("--tasks", ",".join(names))
+
+
 CASES: dict[str, tuple[Callable[[Workplace], tuple[str, ...]], int]] = {
     "four_formats": (four_formats, 100),
     "four_formats_60": (four_formats, 60),
@@ -87,6 +110,8 @@ CASES: dict[str, tuple[Callable[[Workplace], tuple[str, ...]], int]] = {
     "plain_task": (plain_task, 100),
     "first_docs": (first_docs, 100),
     "one_label": (one_label, 100),
+    "perplexity": (perplexity, 100),
+    "parts": (parts, 100),
 }
 
 

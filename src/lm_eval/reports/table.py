@@ -7,7 +7,7 @@ could not be read. Names and replies are data: they go through ``visible`` and a
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lm_eval.reports.costs import print_costs
@@ -194,8 +194,8 @@ MOST_PARTS = 8
 """Parts of a task's docs that are all shown; of more, only the lowest and the highest are."""
 
 
-def part_lines(result: TaskResult) -> Iterator[str]:
-    """``by subject: law 0.310 (n 50), physics 0.540 (n 40)``"""
+def part_lines(result: TaskResult, figure: Callable[[float], str] = number) -> Iterator[str]:
+    """``by subject: law 0.310 (n 50), physics 0.540 (n 40)``; ``figure`` writes a score."""
     for name, parts in result.parts.items():
         scores = {
             part: metrics[result.primary]
@@ -206,7 +206,7 @@ def part_lines(result: TaskResult) -> Iterator[str]:
             continue
 
         def shown(part: str, scores: Mapping[str, Estimate] = scores) -> str:
-            return f"{visible(part)} {number(scores[part].value)} (n {scores[part].n})"
+            return f"{visible(part)} {figure(scores[part].value)} (n {scores[part].n})"
 
         if len(scores) <= MOST_PARTS:
             yield f"by {visible(name)}: {', '.join(map(shown, scores))}"

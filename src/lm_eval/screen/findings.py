@@ -233,37 +233,55 @@ def _if_parsed(comparison: Comparison, pair: Pair) -> str:
 
 
 def _confounded_lines(comparison: Comparison) -> Iterator[str]:
-    """One paragraph for each row whose unread replies may explain why it trails."""
+    """A sentence for each row whose unread replies may explain why it trails.
+
+    Rows that trail the same row and of which the same remains, which is nothing, share a sentence.
+    """
     pairs = comparison.pairs_called(CONFOUNDED)
+    sentences: dict[object, list[Pair]] = {}
     for label in dict.fromkeys(pair.second for pair in pairs):
-        yield _trailing(comparison, [pair for pair in pairs if pair.second == label])
+        of_row = [pair for pair in pairs if pair.second == label]
+        leader = of_row[0].first if len(of_row) == 1 and not _left(of_row) else None
+        key = (leader, of_row[0].both_read is None) if leader else label
+        sentences.setdefault(key, []).extend(of_row)
+    shown = list(sentences.values())[:MOST_PAIRS]
+    yield from (_trailing(comparison, of_rows) for of_rows in shown)
+    if len(sentences) > len(shown):
+        yield f"and {counted(len(sentences) - len(shown), 'more format')}"
 
 
 def _trailing(comparison: Comparison, pairs: Sequence[Pair]) -> str:
     """``cot trails cloze and mcqa by .46 and .23 (p ≤ .038), but 54 % of its replies contain no …``."""
-    second = comparison.row(pairs[0].second)
-    leaders = joined([visible(pair.first) for pair in pairs])
+    rows = [comparison.row(label) for label in dict.fromkeys(pair.second for pair in pairs)]
+    names = joined([visible(row.label) for row in rows])
+    trail, their = ("trails", "its") if len(rows) == 1 else ("trail", "their")
+    leaders = joined([visible(label) for label in dict.fromkeys(pair.first for pair in pairs)])
     gaps = joined([short(abs(pair.result.difference.value), 2) for pair in pairs])
     p = short_p(max(pair.p_adjusted for pair in pairs))
     p = p if len(pairs) == 1 or "<" in p else p.replace("=", "≤")
     text = (
-        f"{visible(second.label)} trails {leaders} by {gaps} ({p}), but "
-        f"{_unread_share(second)} of its replies contain no answer."
+        f"{names} {trail} {leaders} by {gaps} ({p}), but {joined([*map(_unread_share, rows)])} of "
+        f"{their} replies contain no answer."
     )
     if not any(pair.both_read is not None for pair in pairs):
         return text
-    left = [
+    left = _left(pairs)
+    if not left:
+        return f"{text} Where both were parsed, no difference is significant."
+    remains = "; ".join(_remaining(comparison, pair) for pair in left)
+    only = "only " if len(left) < len(pairs) else ""
+    return f"{text} Where both were parsed, {only}{remains}."
+
+
+def _left(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs that differ significantly on the items parsed under both."""
+    return [
         pair
         for pair in pairs
         if pair.both_read is not None
         and (pair.p_both_read or 0) < ALPHA
         and abs(pair.both_read.difference.value) > 0
     ]
-    if not left:
-        return f"{text} Where both were parsed, no difference is significant."
-    remains = "; ".join(_remaining(comparison, pair) for pair in left)
-    only = "only " if len(left) < len(pairs) else ""
-    return f"{text} Where both were parsed, {only}{remains}."
 
 
 def _unread_share(row: ComparisonRow) -> str:

@@ -100,7 +100,8 @@ def heading(outcome: Outcome) -> str:
     results, info = outcome.results, outcome.info
     tasks = list(dict.fromkeys(result.task for result in results))
     parts = [visible(tasks[0]) if len(tasks) == 1 else counted(len(tasks), "task")]
-    parts.append(_items(results, info.limit))
+    each = " each" if len(tasks) > 1 else ""
+    parts.append(_items(results, info.limit, each))
     shots = {result.num_fewshot for result in results}
     parts.append(f"{shots.pop()}-shot" if len(shots) == 1 else "")
     asked = ", chat template" if info.chat_template is not None else ""
@@ -109,7 +110,7 @@ def heading(outcome: Outcome) -> str:
     return DOT.join(filter(None, parts))
 
 
-def _items(results: Sequence[TaskResult], limit: float | None) -> str:
+def _items(results: Sequence[TaskResult], limit: float | None, each: str) -> str:
     """``80 items``, ``first 50 of 284 items``, ``first 20 of each``; empty where the table has it."""
     counts = {(result.num_docs, result.num_docs_total) for result in results}
     if len(counts) > 1:
@@ -118,9 +119,9 @@ def _items(results: Sequence[TaskResult], limit: float | None) -> str:
     asked, total = counts.pop()
     left_out = results[0].missing + sum(results[0].skipped.values())
     if asked + left_out >= total:
-        return counted(asked, "item")
+        return f"{counted(asked, 'item')}{each}"
     which = "" if limit is None else "first "
-    return f"{which}{asked:,} of {counted(total, 'item')}"
+    return f"{which}{asked:,} of {counted(total, 'item')}{each}"
 
 
 # Scores
@@ -163,8 +164,8 @@ def _print_remarks(lines: Sequence[str], console: Console) -> None:
     for line in lines[:MOST_REMARKS]:
         console.print(Paragraph(MARK, line, "yellow"))
     if len(lines) > MOST_REMARKS:
-        more = counted(len(lines) - MOST_REMARKS, "more note")
-        console.print(Paragraph(MARK, f"{more}: `notes` in the results file has them.", "yellow"))
+        more = counted(len(lines) - MOST_REMARKS, "more remark")
+        console.print(Paragraph(MARK, f"{more} with --table full.", "yellow"))
 
 
 def _endings(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval.requests.options import skipped_line
 from lm_eval.scoring.results import ChoiceTally, ReadingSummary, TaskResult
+from lm_eval.screen.scores import short
 from lm_eval.text.numbers import joined, percent
 from lm_eval.text.secrets import known_secrets
 from lm_eval.text.terminal import visible
@@ -20,6 +21,8 @@ UNREAD_ABOVE = 0.05
 """Share of replies without an answer from which a line reports it."""
 MOST_ROWS = 4
 """Rows that are named in one kind of remark."""
+MANY_ROWS, FEW_ROWS = 6, 2
+"""With more scores than the first, this many rows are named whose replies lack answers."""
 WORTH_REREADING = 0.2
 """Share of unread replies that another phrase must read for it to be named."""
 BIAS_Z, BIAS_SHARE = 3.5, 0.1
@@ -49,14 +52,14 @@ def remarks(
         return visible(result.name if names_tasks or result.format is None else result.format)
 
     yield from _left_out(results, name)
+    yield from _preferred(results, name)
+    yield from _unread(results, name, width)
+    yield from _different_questions(comparisons, names_tasks=names_tasks)
     for result in results:
         if result.parts:
             from lm_eval.reports.table import part_lines
 
-            yield from (f"{name(result)} {line}" for line in part_lines(result))
-    yield from _preferred(results, name)
-    yield from _unread(results, name, width)
-    yield from _different_questions(comparisons, names_tasks=names_tasks)
+            yield from (f"{name(result)} {line}" for line in part_lines(result, short))
     for result in results:
         yield from (f"{name(result)}: {visible(note)}" for note in result.notes)
 
@@ -154,7 +157,9 @@ def _unread(
         if result.readings is not None and is_loud(result.readings)
     ]
     loud.sort(key=lambda pair: pair[1].share_read)
-    for result, readings in loud[:MOST_ROWS]:
+    most = MOST_ROWS if len(results) <= MANY_ROWS else FEW_ROWS
+    most += len(loud) == most + 1  # a line that counts one more would be as long
+    for result, readings in loud[:most]:
         unread = readings.total - readings.read
         reasons = ", ".join(
             f"{count:,} {REASONS.get(reason, visible(reason))}"
@@ -163,11 +168,11 @@ def _unread(
         text = f"{name(result)}: {unread:,} of {readings.total:,} replies without an answer ({reasons})"
         whole = f"{text}{_example(readings)}."
         yield whole if len(whole) <= width else f"{text}."
-    rest = loud[MOST_ROWS:]
-    if rest:
-        shares = [percent(r.total - r.read, r.total) for _, r in rest]
+    others = loud[most:]
+    if others:
+        shares = [percent(r.total - r.read, r.total) for _, r in others]
         between = shares[-1] if shares[0] == shares[-1] else f"{shares[-1]} to {shares[0]}"
-        yield f"{len(rest)} more: {between} of replies without an answer."
+        yield f"{len(others)} more: {between} of replies without an answer."
 
 
 def is_loud(readings: ReadingSummary) -> bool:

@@ -176,12 +176,20 @@ def score_lines(rows: Sequence[ScoreRow], width: int, encoding: str = "utf-8") -
     right = [_block(column, rows) for column in parsed]
     for after in (right, right[:1], []):  # the share parsed says most, and goes last
         room = width - sum(cell_len(GAP + block[0]) for block in (*left, *after))
-        if room >= LEAST_PICTURE:
+        if room >= LEAST_PICTURE and _share_a_scale(rows):
             picture = _picture(rows, min(room, MOST_PICTURE), encoding)
             return _joined([*left, picture, *after])
         if room + len(GAP) >= 0:
             return _joined([*left, *after])
     return _stacked(rows, [*figures, *parsed])
+
+
+def _share_a_scale(rows: Sequence[ScoreRow]) -> bool:
+    """Whether a picture says something: intervals of one metric, or of shares alone."""
+    estimates = [row.estimate for row in rows if row.estimate is not None]
+    are_shares = all(0 <= estimate.value <= 1 for estimate in estimates)
+    has_interval = any(estimate.low is not None for estimate in estimates)
+    return has_interval and (are_shares or len({row.metric for row in rows}) == 1)
 
 
 def _name_heading(rows: Sequence[ScoreRow]) -> str:
@@ -207,8 +215,12 @@ def _figures(rows: Sequence[ScoreRow]) -> list[ScoreColumn]:
     value = ScoreColumn(
         heading, lambda row: short(row.estimate.value if row.estimate is not None else None)
     )
-    ends = ScoreColumn("95 % CI", lambda row: short_interval(row.estimate), is_number=False)
-    return [*columns, value, ends]
+    columns.append(value)
+    if any(short_interval(row.estimate) for row in rows):
+        columns.append(
+            ScoreColumn("95 % CI", lambda row: short_interval(row.estimate), is_number=False)
+        )
+    return columns
 
 
 def _parsed_columns(rows: Sequence[ScoreRow]) -> list[ScoreColumn]:

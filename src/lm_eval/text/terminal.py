@@ -36,6 +36,8 @@ _UNSAFE = re.compile(f"[{UNSAFE}]")
 _TIED = re.compile(
     r"(?<=\d) (?=(?:%|×|h|min|m?s|[kMG]B)(?!\w))"  # 96 %, 4 min 05 s
     r"|(?<=\b[a-z]) (?=[=<>≤≥≈] [\d.−-])|(?<=[=<>≤≥≈±]) (?=[\d.−-])| (?=± )"  # p = 0.05, < 1 %
+    r"|(?<=\d,) (?=[\d.−-]+\])"  # [.20, .39]
+    r"| (?=> [\w:]{1,10}\b)|(?<= >) (?=[\w:]{1,10}\b)"  # mcqa > cloze
 )
 """Spaces at which a line never breaks."""
 _TIE = "\u00ad"
