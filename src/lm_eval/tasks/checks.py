@@ -1,4 +1,4 @@
-"""The values of a task's keys, checked: what no doc could make right is refused before any is read."""
+"""Checks the values of a task's keys before any doc is read."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ FEWSHOT_KEYS = (
     *("doc_to_context", "doc_to_text", "doc_to_choice", "doc_to_target", "doc_to_rationale"),
     *("gen_prefix", "target_delimiter", "fewshot_delimiter"),
 )
-"""Keys of ``fewshot_config``; ``fewshot_indices`` has no effect, here and in the harness."""
+"""Keys of ``fewshot_config``; ``fewshot_indices`` has no effect, as in the harness."""
 
 
 MOST_REPEATS = 100_000
 
 
 def check_values(config: TaskConfig) -> None:
-    """Refuse values that no doc could make right."""
+    """Refuse values that are wrong for any doc."""
     where = f"Task {config.task!r}"
     _check_names(config, where)
     _check_target_type(config.target_type, where)
@@ -134,7 +134,7 @@ def _check_filter(spec: Any, key: str, where: str) -> None:
 
 
 def _check_unfolding(spec: Any, where: str) -> None:
-    """Refuse what does not name one variable and its values."""
+    """Refuse anything but one variable with its values."""
     if spec is None:
         return
     if isinstance(spec, Mapping) and len(spec) == 1:
@@ -238,7 +238,7 @@ def _check_primary(value: Any, where: str) -> None:
     if value is not None and (not names or not all(isinstance(name, str) for name in names)):
         raise ConfigError(
             f"{where}: primary_metric cannot be {shorten(value)}. Give the name of a metric, such as "
-            "`primary_metric: f1`, or a list of names, of which the first that fits counts.",
+            "`primary_metric: f1`, or a list of names; the first that fits counts.",
             key="primary_metric",
         )
 
@@ -307,7 +307,7 @@ def _check_fewshot_config(settings: Mapping[str, Any], where: str) -> None:
 
 
 def _check_example_ids(settings: Mapping[str, Any], where: str) -> None:
-    """Refuse what does not name rows, and what would draw others."""
+    """Refuse ``ids`` that do not name rows, and other settings that choose rows."""
     ids = settings.get("ids")
     if ids is None:
         if "id" in settings:
@@ -335,7 +335,7 @@ def _check_example_ids(settings: Mapping[str, Any], where: str) -> None:
 
 
 def with_files_located(keys: Mapping[str, Any], source: str) -> Mapping[str, Any]:
-    """Keys that one file gives to the task of another, with the whole path of its file of examples."""
+    """Keys that one file sets for the task of another, with the full path of its file of examples."""
     named = _file_of_examples(keys)
     if named is None:
         return keys
@@ -346,7 +346,7 @@ def with_files_located(keys: Mapping[str, Any], source: str) -> Mapping[str, Any
 def with_rows_of_files(keys: Mapping[str, Any], source: str | None) -> Mapping[str, Any]:
     """A task's keys with the rows of the file that ``fewshot_config.samples`` names, if it names one.
 
-    The file is looked for beside ``source``, the file that has the keys.
+    The file is looked for beside ``source``, the file with the keys.
     """
     named = _file_of_examples(keys)
     if named is None:
@@ -376,7 +376,7 @@ def _file_of_examples(keys: Mapping[str, Any]) -> str | None:
 def location_within(
     source: str, key: str | None, written: Mapping[str, Any]
 ) -> tuple[str, int | None]:
-    """File and line of a key inside ``formats`` or ``template``; the task's file where not found."""
+    """File and line of a key inside ``formats`` or ``template``; only the task's file if not found."""
     from lm_eval.config.yaml import locate_key
 
     inner = written.get("formats")

@@ -1,7 +1,7 @@
 """``TaskConfig``: a task's YAML, each key checked, with its format applied.
 
 In: the keys of a task file. Out: raw field specs (``raw``), the task's own formats (``own_formats``),
-and the format in use (``prompt_format``), after which ``doc_to_*`` hold what the format made of them.
+and the format in use (``prompt_format``), which replaces ``doc_to_*`` by what it makes of them.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ NOT_CONFIG = ("include", "group", "task_list", "tag_list", "class")
 
 @dataclass
 class TaskConfig:
-    """One task. Fields are the keys of its YAML; ``raw`` keeps the specs a format was made from."""
+    """One task. Fields are the keys of its YAML; ``raw`` keeps the specs as the task wrote them."""
 
     task: str | None = None
     task_alias: str | None = None
@@ -68,7 +68,7 @@ class TaskConfig:
     columns: Any = None
     """The columns that docs must have: names, or name → type."""
     sample_rows: Any = None
-    """A file of invented rows, which commands that ask no model use before the data is fetched."""
+    """A file of invented rows, for commands that call no model before the data is fetched."""
     custom_dataset: Any = None
     training_split: str | None = None
     validation_split: str | None = None
@@ -76,48 +76,48 @@ class TaskConfig:
     fewshot_split: str | None = None
     process_docs: Any = None
     unfold: Any = None
-    """A variable and the list of its values in a row, each of which makes a doc of its own."""
+    """A variable and the list of its values in a row; each value makes a separate doc."""
     where: Any = None
-    """True for the rows that the task is about; the others do not belong to it."""
+    """An expression that is true for the rows that belong to the task."""
     skip_docs: Any = None
     """Docs that are known to be bad: reason → their numbers or ids, or an expression."""
     redact: bool | None = None
-    """Whether files and previews hide what docs say, for data that is not to be published."""
+    """Whether files and previews hide the text of docs, for data that must not be published."""
     doc_to_context: Any = None
-    """The passage that the question is about: a format shows it before the question."""
+    """The passage that the question is about; a format shows it before the question."""
     doc_to_text: Any = None
     doc_to_rationale: Any = None
-    """The worked reasoning that few-shot examples show, under formats that ask for reasons."""
+    """The worked reasoning that few-shot examples show under formats that ask for reasons."""
     doc_to_target: Any = None
     doc_to_choice: Any = None
     shuffle_choices: int | str | None = None
-    """The seed of an order of the choices that differs from doc to doc; None: as in the data."""
+    """The seed by which the choices of each doc are ordered; None: as in the data."""
     target_type: str | None = None
     """What ``doc_to_target`` gives under a format: one of ``TARGET_TYPES``."""
     language: str | None = None
-    """The language of the docs, such as ``de``: formats speak it where they can."""
+    """The language of the docs, such as ``de``; formats use it if they can."""
     doc_to_image: Any = None
     doc_to_audio: Any = None
     cluster: Any = None
     """What a doc belongs to, such as the passage it asks about: a field of the docs."""
     score_by: Any = None
-    """What docs are scored apart by: a field of the docs, a list of them, or name → field."""
+    """The fields by whose values scores are also reported: one, a list of them, or name → field."""
     unsafe_code: bool = False
     process_results: Any = None
     checks: Any = None
-    """What a reply is checked for, in place of a gold: ``ids`` and ``arguments``, fields of the docs."""
+    """The checks of a reply, instead of a gold: ``ids`` and ``arguments``, fields of the docs."""
     use_prompt: str | None = None
     description: str = ""
     target_delimiter: str = " "
     fewshot_delimiter: str = "\n\n"
     fewshot_config: dict[str, Any] | None = None
     fewshot_match: Any = None
-    """What a doc and its few-shot examples have in common: a field of the docs."""
+    """The field whose value a doc and its few-shot examples share."""
     num_fewshot: int | None = None
     metric_list: list[dict[str, Any]] | None = None
     normalization: str | None = None
     primary_metric: str | list[str] | None = None
-    """The metric that is the task's score; of several the first that the answers allow."""
+    """The metric that is the task's score; of several, the first that the answers allow."""
     output_type: str | None = None
     generation_kwargs: dict[str, Any] | None = None
     repeats: int = 1
@@ -130,29 +130,29 @@ class TaskConfig:
     template: Any = None
     template_config: TemplateConfig | None = None
     checks_format: bool = True
-    """Whether a default format that does not fit is an error at once. Not a key of the YAML."""
+    """Whether a default format that does not fit is an error at once. Not a YAML key."""
 
     raw: RawFields = field(init=False, repr=False)
     wrapped: RawFields | None = field(init=False, repr=False, default=None)
-    """``raw`` as the task's file has it, where a format was given other fields."""
+    """``raw`` as the task's file has it, if a format uses other fields."""
     own_formats: Mapping[str, PromptFormat] = field(init=False, repr=False)
     prompt_format: PromptFormat | None = field(init=False, repr=False, default=None)
     format_problem: FormatError | None = field(init=False, repr=False, default=None)
-    """Why the default format cannot be used; said when the task is asked without ``@format``."""
+    """Why the default format cannot be used; raised when the task is asked without ``@format``."""
     format_note: str = field(init=False, repr=False, compare=False, default="")
-    """What a reader should know of the format; said when the task is asked in it."""
+    """What users should know about the format; a warning when the task is asked with it."""
     data_pool: dict[str, Any] | None = field(init=False, repr=False, compare=False, default=None)
-    """Where tasks that are loaded together find data that another of them has read."""
+    """The data that tasks loaded together share."""
     source: str | None = field(init=False, repr=False, default=None)
     """The file the task was read from."""
     sample_use: SampleUse = field(init=False, repr=False, compare=False, default="never")
-    """When ``sample_rows`` take the place of the data."""
+    """When ``sample_rows`` replace the data."""
     _written: dict[str, Any] = field(init=False, repr=False)
     _made: tuple[Any, ...] = field(init=False, repr=False, compare=False, default=())
-    """``doc_to_*`` as this class left them; anything else was assigned by the user."""
+    """``doc_to_*`` as this class set them; any other value was assigned by the user."""
 
     changes: int = field(init=False, repr=False, compare=False, default=0)
-    """How many keys were assigned, by which a task knows that it has to look again."""
+    """How many times a key was assigned; tells a task that its config has changed."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -213,7 +213,7 @@ class TaskConfig:
 
     @property
     def own_stops(self) -> list[Any]:
-        """The stop strings that the task itself names; a format's come before them."""
+        """The stop strings of the task itself, without those of the format."""
         return _stops(self._written["generation_kwargs"] or {})
 
     @property
@@ -222,16 +222,16 @@ class TaskConfig:
 
     @property
     def has_format_map(self) -> bool:
-        """Whether the task describes formats of its own; ``formats: mcqa`` only names a default."""
+        """Whether the task defines its own formats; ``formats: mcqa`` only names a default."""
         return bool(self.own_formats) and not isinstance(self.formats, str)
 
     def apply_format(self, fmt: PromptFormat) -> None:
-        """Put this format in use: ``doc_to_*`` and the settings it decides are overwritten."""
+        """Use this format: overwrite ``doc_to_*`` and the settings that the format decides."""
         self.check_format_fits(fmt)
         self._overwrite_with(fmt)
 
     def _apply_default(self, fmt: PromptFormat) -> None:
-        """Apply the task's own default; a misfit matters only if no other format is chosen."""
+        """Apply the task's default format; a misfit matters only if no other format is chosen."""
         try:
             self.check_format_fits(fmt)
         except FormatError as error:
@@ -288,7 +288,7 @@ class TaskConfig:
         changed.raw = self._raw_now(with_templates=False)
         if self.formats is None and self.template is None:
             changed._unwrap()
-        for key, value in self._written.items():  # what an earlier format had overwritten
+        for key, value in self._written.items():  # undoes what an earlier format overwrote
             setattr(changed, key, value)
         if is_template:
             changed.template, changed.formats, changed.prompt_format = name, None, None
@@ -299,7 +299,7 @@ class TaskConfig:
         return changed
 
     def _unwrap(self) -> None:
-        """Take the words off that the harness's file puts around the question, and say so."""
+        """Remove the words that a harness file puts around the question, with a warning."""
         self.wrapped, self.raw = self.raw, unwrapped(self.raw)
         if self.raw is not self.wrapped:
             fields = f"doc_to_text: {self.raw.text!r}"
@@ -316,8 +316,8 @@ class TaskConfig:
     def as_assigned(self) -> TaskConfig:
         """This config, or a copy that uses the ``doc_to_*`` assigned to it since it was made.
 
-        That is how document 001 switches templates at run time. Such fields are used as they are, so
-        the format that made the earlier ones is no longer in use.
+        Programs switch templates at run time in this way. Such fields are used as they are, so the
+        format that made the earlier ones no longer applies.
         """
         if all(now is made for now, made in zip(self._fields(), self._made, strict=True)):
             return self
@@ -327,17 +327,17 @@ class TaskConfig:
         return changed
 
     def take_assigned(self) -> None:
-        """Use what was assigned, in this very config, which programs may go on changing."""
+        """Apply what was assigned to this config in place: programs may go on changing it."""
         vars(self).update(vars(self.as_assigned()))
 
     def format_choices(self) -> list[str]:
-        """What ``task@*`` selects: the task's own formats, or every general one it has fields for."""
+        """What ``task@*`` selects: the task's own formats, or all general ones that it can fill."""
         if self.has_format_map:
             return list(self.own_formats)
         return [name for name in general_names() if not self._missing_fields(get_format(name))]
 
     def unfillable_formats(self) -> dict[str, str]:
-        """Format → the fields that it needs and this task does not have."""
+        """Format → the fields that it needs and this task lacks."""
         missing = {name: self._missing_fields(get_format(name)) for name in general_names()}
         return {
             name: f"the task has no {' and no '.join(keys)}"
@@ -369,7 +369,7 @@ class TaskConfig:
         setattr(self, key, value)
 
     def to_dict(self) -> dict[str, Any]:
-        """The config as the results file shows it: set keys only, and what has a say in results."""
+        """The config as the results file shows it: only keys that are set and affect results."""
         values = {key: getattr(self, key) for key in CONFIG_KEYS if key != "sample_rows"}
         return {key: value for key, value in values.items() if value is not None}
 
@@ -377,7 +377,7 @@ class TaskConfig:
         return self.doc_to_text, self.doc_to_choice, self.doc_to_target
 
     def _raw_now(self, *, with_templates: bool) -> RawFields:
-        """The raw fields, with what was assigned since; what a template made is not raw."""
+        """The raw fields, with those assigned since; fields that a template made are not raw."""
         raw = (self.raw.text, self.raw.choice, self.raw.target)
         fields_now = []
         for now, made, before in zip(self._fields(), self._made, raw, strict=True):
@@ -393,7 +393,7 @@ class TaskConfig:
             fmt = template.as_format()
             if self.output_type == "generate_until":
                 fmt = generating(fmt)
-            self._overwrite_with(fmt)  # without a target too: prompts can be looked at, not scored
+            self._overwrite_with(fmt)  # even without a target: prompts can be shown, but not scored
             return
         self.doc_to_text, self.doc_to_choice = template.fields_for(*self._template_fields())
         self._made = self._fields()
@@ -426,7 +426,7 @@ def _applied(fmt: PromptFormat, raw: RawFields, config: TaskConfig) -> tuple[Any
         config.raw = raw = replace(raw, text=text, choice=choice)
     seed = config.shuffle_choices
     prompts = FormatPrompts(fmt, raw, target_type=config.target_type, shuffle=seed)
-    has_source = seed is None or choice is None  # no template of stock Jinja has that order
+    has_source = seed is None or choice is None  # stock Jinja cannot shuffle choices
     text_jinja = text_source(fmt, text, choice, raw.context) if has_source else None
     choice_jinja = choice_source(fmt, choice) if has_source and choice is not None else None
     target_jinja = (

@@ -1,7 +1,7 @@
-"""Names and files → what they define, with nothing built, because a format may still be chosen.
+"""Names and files → what they define. Nothing is built, because a format may still be chosen.
 
 In: a task's name, a file, or a mapping with the keys of one. Out: a ``TaskConfig``, a ``PythonTask``, a
-``LooseGroup`` whose members are found, or a list of those: the members of a tag.
+``LooseGroup`` with known members, or a list of those: the members of a tag.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class PythonTask:
         return task
 
     def task_class(self) -> type[ConfigurableTask]:
-        """The class itself, which must be one of ours."""
+        """The class itself, which must be a ``ConfigurableTask``."""
         task_class = resolved(self.data["class"])
         if not (isinstance(task_class, type) and issubclass(task_class, ConfigurableTask)):
             raise ConfigError(
@@ -83,7 +83,7 @@ class PythonTask:
             return task_class(config=settings) if takes_config else task_class()
         except LmEvalError:
             raise
-        except Exception as error:  # whatever a stranger's constructor raises
+        except Exception as error:  # the constructor may raise anything
             reason = f"{type(error).__name__}: {error}"
             raise HelperError(
                 f"{self.source}: the class {task_class.__name__} of task {self.data['task']!r} "
@@ -98,7 +98,7 @@ Definition = Union[TaskConfig, PythonTask, LooseGroup, list[Any]]
 
 
 class Definitions:
-    """What the names below some folders mean."""
+    """What names in some folders mean."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class Definitions:
 
     @property
     def known(self) -> TaskNames:
-        """All names. Files are read when it is first asked for."""
+        """All names. Files are read on first use."""
         if self._names is None:
             self._names = TaskNames(self._roots, parity=self._parity)
         return self._names
@@ -134,7 +134,7 @@ class Definitions:
 
     @property
     def problems(self) -> list[LmEvalError]:
-        """Files that could not be indexed; none before the index was asked for."""
+        """Files that could not be indexed; empty before the index is first used."""
         return [] if self._names is None else self._names.problems
 
     def named(self, name: str) -> Definition:
@@ -153,7 +153,7 @@ class Definitions:
         return self.read_file(Path(str(entry.path)))
 
     def entry(self, name: str) -> Entry | None:
-        """What a name means; a name with two meanings is an error, once it is asked for."""
+        """What a name means; a name that two files define is an error when it is asked for."""
         entry = self.index.get(name)
         if entry is not None and entry.also is not None:
             raise entry.defined_twice()
@@ -216,8 +216,8 @@ class Definitions:
         if name not in family.members:
             return self._family_group(family, name, overrides, source)
         keys = family.task_keys(name, overrides).items()
-        own = {key: value for key, value in keys if key in overrides or _is_of_task(key)}
-        return self.config_of({**own, "task": name}, source)
+        of_task = {key: value for key, value in keys if key in overrides or _is_of_task(key)}
+        return self.config_of({**of_task, "task": name}, source)
 
     def _family_group(
         self, family: Family, name: str, overrides: Mapping[str, Any], source: str
@@ -232,7 +232,7 @@ class Definitions:
             settings.pop("group_alias", None)
         inside = [self._of_family(family, member, overrides, source) for member in settings["task"]]
         config = GroupConfig.from_mapping(settings, source=source)
-        return LooseGroup(config, [Member(found, None) for found in inside])
+        return LooseGroup(config, [Member(definition, None) for definition in inside])
 
     def config_of(self, data: Mapping[str, Any], source: str) -> TaskConfig:
         """The task that a mapping with the keys of a task file defines."""
@@ -245,11 +245,11 @@ class Definitions:
         return config
 
     def start_loading(self) -> None:
-        """Let tasks share data with those that are loaded from here on, and with no earlier ones."""
+        """Start a new pool of shared data, for the tasks loaded from now on."""
         self._data_pool = {}
 
     def group_of(self, data: Mapping[str, Any], source: str) -> LooseGroup:
-        """The group that such a mapping defines."""
+        """The group that a mapping with the keys of a group file defines."""
         config = GroupConfig.from_mapping(data, source=source)
         shared = {key: value for key, value in data.items() if key not in GROUP_KEYS}
         shared.pop("tag", None)
@@ -268,7 +268,7 @@ class Definitions:
 
     @contextmanager
     def _inside(self, group: str, source: str) -> Iterator[None]:
-        """Keep track of the groups being read, so that a circle ends in an error."""
+        """Keep track of the groups being read: a group that contains itself is an error."""
         if group in self._open_groups:
             chain = " → ".join([*self._open_groups[self._open_groups.index(group) :], group])
             raise ConfigError(
@@ -317,7 +317,7 @@ class Definitions:
     def _no_member(
         self, what: str, name: str, source: str, *, in_place: bool = False
     ) -> UnknownTaskError:
-        """The error for a name in a group's file that means nothing; ``what`` begins it."""
+        """The error for an unknown name in a group's file; ``what`` begins its message."""
         folder = Path(source).parent
         is_searched = any(folder.is_relative_to(root) for root in self._roots)
         if in_place:
@@ -333,7 +333,7 @@ class Definitions:
         )
 
     def _included(self, files: Any, source: str) -> dict[str, Any]:
-        """What an inline member takes from the files it includes, beside the group's file."""
+        """The keys that an inline member includes from files beside the group's file."""
         merged: dict[str, Any] = {}
         for file in [files] if isinstance(files, str) else files or []:
             merged.update(self._load(Path(source).parent / str(file)))
@@ -360,7 +360,7 @@ class Definitions:
         group: str,
         is_asked_as_format: bool = False,
     ) -> Definition:
-        """A named task, group or tag with keys replaced; an unknown name defines a task in place."""
+        """A named task, group or tag with some keys replaced; an unknown name defines a new task."""
         entry = self.entry(name)
         if entry is None and not _brings_docs(overrides):
             raise self._no_member(repr(name), name, source, in_place=True)
@@ -390,7 +390,7 @@ class Definitions:
 
 
 def _task_config(data: Mapping[str, Any], source: str) -> TaskConfig:
-    """A task's config; errors that do not say where they come from name the task and its file."""
+    """A task's config; its errors name the task and its file."""
     name = data.get("task")
     if not isinstance(name, str) or not name.strip() or "@" in name or "," in name:
         raise ConfigError(
@@ -409,7 +409,7 @@ def _task_config(data: Mapping[str, Any], source: str) -> TaskConfig:
 
 
 def _is_of_task(key: str) -> bool:
-    """Whether a key of a family's file is one of its tasks', and not only of their group."""
+    """Whether a key of a family's file applies to its tasks, not only to their group."""
     return key in CONFIG_KEYS or key not in GROUP_KEYS
 
 
@@ -435,14 +435,14 @@ def _where_to_look(name: str) -> str:
     return "Add a folder of task files with --include_path"
 
 
-def _renamed(found: Definition, name: Any, where: str) -> Definition:
+def _renamed(definition: Definition, name: Any, where: str) -> Definition:
     """A task under another name, so that a group can have it twice with different settings."""
-    if not isinstance(found, TaskConfig):
+    if not isinstance(definition, TaskConfig):
         raise ConfigError(f"{where}: `as` renames a task, and this member is a group or a tag.")
     if not isinstance(name, str) or not re.fullmatch(r"[\w.:-]+", name):
         raise ConfigError(
             f"{where}: `as` cannot be {shorten(name)}. Give a name of letters, digits, '_', '-' and '.'."
         )
-    renamed = copy.copy(found)
+    renamed = copy.copy(definition)
     renamed.task = name
     return renamed

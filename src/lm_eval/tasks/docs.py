@@ -1,6 +1,6 @@
-"""A task's docs: its splits, which of them is asked, and where its few-shot examples come from.
+"""A task's docs: its splits, the docs to ask, and the pool of its few-shot examples.
 
-In: a ``TaskConfig``. Out: docs, processed. Loading data waits until docs are first asked for.
+In: a ``TaskConfig``. Out: processed docs. Data is loaded when docs are first needed.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ class TaskDocs(HarnessMethods):
     """The part of a task that knows its data."""
 
     _rows_of: dict[str, int]
-    """Split → its rows, where ``where`` keeps some of them only."""
+    """Split → how many rows it has, if ``where`` keeps only some of them."""
     shows_redacted = False
-    """Whether what ``redact`` hides is shown, because the user asks for it."""
+    """Whether the user asks to see what ``redact`` hides."""
     config: TaskConfig
     format_name: str | None
     parity: bool
 
     def overrides(self, name: str) -> bool:
-        """Whether a subclass brings this method of the harness, or ``task.name = function`` did."""
+        """Whether a subclass, or ``task.name = function``, overrides this method of the harness."""
         return name in vars(self) or getattr(type(self), name) is not getattr(HarnessMethods, name)
 
     @property
@@ -66,21 +66,21 @@ class TaskDocs(HarnessMethods):
 
     @property
     def name(self) -> str:
-        """``task@format`` where a format was asked for with ``@``, else the task's name."""
+        """``task@format`` if a format was chosen with ``@``, else the task's name."""
         return f"{self.task_name}@{self.format_name}" if self.format_name else self.task_name
 
     @cached_property
     def splits(self) -> Splits:
-        """Split name → rows; a split that is replaced changes the docs that are asked."""
+        """Split name → rows; replacing a split changes the docs that are asked."""
         splits = self._read_splits()
         splits.on_change = self._forget
         return splits
 
     def _forget(self) -> None:
-        """Let go of what was made from the docs."""
+        """Discard what was made from the docs."""
 
     def replace_splits(self, splits: Mapping[str, Any]) -> None:
-        """Ask docs that code brings, as ``custom_dataset`` would."""
+        """Use docs from code, as ``custom_dataset`` would."""
         with self._located():
             self.splits = splits_of(splits, "dataset")
         self.splits.on_change = self._forget
@@ -121,7 +121,7 @@ class TaskDocs(HarnessMethods):
     def _read_splits(self) -> Splits:
         """The task's data; tasks that are loaded together read the same data once.
 
-        Not those with Python of their own, which may change the rows.
+        A task with its own Python code reads it alone, because it may change the rows.
         """
         pool = self.config.data_pool
         if pool is None or self._has_code:
@@ -154,8 +154,8 @@ class TaskDocs(HarnessMethods):
 
                 return sample_splits(config, self._folder)
             if config.custom_dataset is not None:
-                given = config.custom_dataset(**self._facts_for_code())
-                return splits_of(given, "custom_dataset")
+                dataset = config.custom_dataset(**self._facts_for_code())
+                return splits_of(dataset, "custom_dataset")
             if not config.dataset_path:
                 raise DataError(
                     "no dataset_path. Give one: a file (`questions.jsonl`), `json` with "
@@ -184,7 +184,7 @@ class TaskDocs(HarnessMethods):
         return splits.origin.record()
 
     def _facts_for_code(self) -> dict[str, Any]:
-        """What ``custom_dataset`` is called with."""
+        """The arguments of ``custom_dataset``."""
         metadata, arguments = self.config.metadata or {}, self.config.dataset_kwargs or {}
         for key in arguments:
             if key in metadata:
@@ -196,7 +196,7 @@ class TaskDocs(HarnessMethods):
 
     @property
     def data_from(self) -> Literal["files", "hub", "code"]:
-        """Where docs come from, without fetching any."""
+        """Where docs come from; none are fetched for this."""
         config = self.config
         if config.custom_dataset is not None:
             return "code"
@@ -213,8 +213,8 @@ class TaskDocs(HarnessMethods):
     def eval_docs(self) -> Sequence[Doc]:
         """The docs to be asked, processed: the test split, else the validation split."""
         if self.overrides("test_docs") or self.overrides("validation_docs"):
-            own = self.test_docs() if self.has_test_docs() else self.validation_docs()
-            return [dict(doc) for doc in own]
+            docs_of_class = self.test_docs() if self.has_test_docs() else self.validation_docs()
+            return [dict(doc) for doc in docs_of_class]
         split = self.config.test_split or self.config.validation_split
         if split is None:
             raise DataError(
@@ -234,7 +234,7 @@ class TaskDocs(HarnessMethods):
 
     @property
     def _has_code(self) -> bool:
-        """Whether Python of the task's own sees its docs, and might change them in place."""
+        """Whether the task's own Python code sees its docs, and may change them."""
         config, raw = self.config, self.config.raw
         is_own = type(self).__module__ != "lm_eval.tasks.task"
         calls = (config.custom_dataset, config.process_docs, config.process_results)
@@ -243,7 +243,7 @@ class TaskDocs(HarnessMethods):
 
     @property
     def hides_docs(self) -> bool:
-        """Whether samples and previews leave out what the docs say."""
+        """Whether samples and previews hide the text of the docs."""
         return bool(self.config.redact) and not self.shows_redacted
 
     @cached_property
@@ -257,7 +257,7 @@ class TaskDocs(HarnessMethods):
             return None if skip_docs is None else KnownBadDocs(skip_docs, self.eval_docs)
 
     def check_not_bad(self, doc_id: int) -> None:
-        """Refuse a doc that the task leaves out by name."""
+        """Refuse a doc that ``skip_docs`` leaves out."""
         reason = self._known_bad.reason(doc_id) if self._known_bad else None
         if reason is not None:
             raise KnownBadDocError(
@@ -266,7 +266,7 @@ class TaskDocs(HarnessMethods):
             )
 
     def good_docs(self) -> Sequence[Doc]:
-        """The docs to be asked, without those that the task leaves out."""
+        """The docs to be asked, without those that ``skip_docs`` leaves out."""
         bad = self._known_bad
         if bad is None:
             return self.eval_docs
@@ -283,8 +283,8 @@ class TaskDocs(HarnessMethods):
 
     @property
     def rows_total(self) -> int | None:
-        """The rows of the split that is asked, kept or not; None where ``where`` does not choose."""
-        len(self.eval_docs)  # they are counted where they are chosen
+        """How many rows the asked split has, kept or not; None without ``where``."""
+        len(self.eval_docs)  # choosing them counts them
         return self._rows_of.get(self.config.test_split or self.config.validation_split or "")
 
     @cached_property
@@ -312,7 +312,7 @@ class TaskDocs(HarnessMethods):
         raise DataError(f"Task {self.task_name!r} has no split to draw few-shot examples from.")
 
     def _named(self, docs: Sequence[Doc], split: str) -> Sequence[Doc]:
-        """The docs that the task names as examples; invented rows have other ids, so all of them."""
+        """The docs that the task names as examples; all of them if they are invented rows."""
         settings = self.config.fewshot_config or {}
         if settings.get("ids") is None or self.uses_sample_rows:
             return docs
@@ -320,7 +320,7 @@ class TaskDocs(HarnessMethods):
             return named_examples(docs, settings["ids"], settings.get("id", "id"), split=split)
 
     def split_names(self, *, with_shots: bool) -> list[str]:
-        """The splits that a run reads; that of the few-shot examples only if there may be any."""
+        """The splits that a run reads; the split of few-shot examples only if there may be any."""
         config, settings = self.config, self.config.fewshot_config or {}
         asked = [config.test_split or config.validation_split]
         if with_shots and config.num_fewshot != 0:
@@ -332,22 +332,22 @@ class TaskDocs(HarnessMethods):
 
     @property
     def pool_rules(self) -> PoolRules:
-        """Whether a doc could be drawn as its own example, and what is done about it."""
+        """Whether a doc could be drawn as its own example, and how that is prevented."""
         settings = self.config.fewshot_config or {}
         config = self.config
         named = settings.get("split") or config.fewshot_split
-        # The harness compares the two names, so that two unset ones are the same split to it.
+        # The harness compares the two names, so two unset names are one split to it.
         draws_one_more = named == config.test_split
         if named is None and settings.get("samples") is not None:
             return PoolRules(draws_one_more, excludes_doc=False)
         pool = named or config.training_split or config.validation_split or config.test_split
         is_same = pool == (config.test_split or config.validation_split)
-        if self.uses_sample_rows:  # which serve every split
+        if self.uses_sample_rows:  # every split has the same rows
             is_same = any(doc != self.fewshot_docs[0] for doc in self.fewshot_docs)
         return PoolRules(draws_one_more, excludes_doc=is_same and not self.parity)
 
     def cluster_of(self, doc_id: int) -> str | None:
-        """What a doc belongs to; None where the task names no ``cluster``."""
+        """The cluster of a doc; None if the task has no ``cluster``."""
         if self.config.cluster is None:
             return None
         with self._located(doc_id):
@@ -358,7 +358,7 @@ class TaskDocs(HarnessMethods):
                 raise error.located(field="cluster") from error.__cause__
 
     def parts_of(self, doc_id: int) -> dict[str, str]:
-        """The part that a doc belongs to, by each field of ``score_by``; empty without it."""
+        """Field of ``score_by`` → the part that a doc belongs to; empty without ``score_by``."""
         parts: dict[str, str] = {}
         for name, spec in score_fields(self.config.score_by).items():
             with self._located(doc_id):
@@ -369,9 +369,9 @@ class TaskDocs(HarnessMethods):
         return parts
 
     def checks_of(self, doc_id: int) -> list[tuple[str, dict[str, Any]]]:
-        """What the reply to a doc is checked for: ids of checks with their arguments.
+        """The checks of the reply to a doc: their ids and arguments.
 
-        Arguments that are None are left out, since Parquet fills in those of other checks.
+        Arguments that are None are left out: Parquet adds the arguments of other checks as None.
         """
         if self.config.checks is None:
             return []
@@ -386,7 +386,7 @@ class TaskDocs(HarnessMethods):
 
     @property
     def has_media(self) -> bool:
-        """Whether docs bring images or audio, which only some models can take."""
+        """Whether docs have images or audio, which only some models accept."""
         return self.config.doc_to_image is not None or self.config.doc_to_audio is not None
 
     def media(self, doc_id: int) -> dict[str, Any]:
@@ -401,7 +401,7 @@ class TaskDocs(HarnessMethods):
         return media
 
     def split_docs(self, split: str | None) -> Sequence[Doc]:
-        """The processed docs of a split; none where the task does not name it."""
+        """The processed docs of a split; none if the task does not name it."""
         if split is None:
             return []
         config = self.config
@@ -423,7 +423,7 @@ class TaskDocs(HarnessMethods):
 
     @contextmanager
     def _located(self, doc_id: int | None = None, *, what: str = "doc") -> Iterator[None]:
-        """Put the task and doc into errors that do not know them."""
+        """Add the task and doc to errors that do not name them."""
         try:
             yield
         except FieldError as error:

@@ -1,7 +1,7 @@
-"""Families: one file with ``each`` is a task for every value there, and the groups of these tasks.
+"""Families: a file with ``each`` defines one task for every value, and groups of these tasks.
 
-In: the keys of such a file. Out: the names of its tasks and groups, which the index remembers, and the
-keys of any one task with its values filled in, which the loader builds like those of any other file.
+In: the keys of such a file. Out: the names of its tasks and groups, which the index keeps, and the keys
+of any of its tasks with its values filled in, which the loader builds like those of any other file.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _TEXT_KEYS = (
     *("task", "task_alias", "dataset_path", "dataset_name", "description"),
     *("training_split", "validation_split", "test_split", "fewshot_split"),
 )
-"""Keys that hold a text, though the value of a variable may be a number."""
+"""Keys whose value is a text, though the value of a variable may be a number."""
 _FIELD_KEYS = ("where", "fewshot_match", "cluster", "skip_docs")
-"""Besides ``doc_to_*``: what is evaluated on each doc, and stays a template."""
+"""Keys besides ``doc_to_*`` that are evaluated on each doc, so they stay templates."""
 
 Values = Mapping[str, Any]
 """Variable → value, of one task of a family."""
@@ -38,17 +38,17 @@ class Family:
     """The tasks of one file: their names, their values, and the groups they are in."""
 
     name: str
-    """Of the group that holds them all."""
+    """The name of the group of all tasks."""
     members: Mapping[str, Values]
     """Task → its values, in the order of the file."""
     areas: Mapping[str, tuple[str, ...]]
-    """Group → the tasks of one of the areas; a task is in one at most."""
+    """Group of an area → its tasks; a task is in one area at most."""
     keys: Mapping[str, Any]
-    """What the file says of every task, templates not filled in."""
+    """The keys of every task, with templates not filled in."""
 
     @classmethod
     def from_mapping(cls, data: Mapping[str, Any], *, source: str) -> Family:
-        """The family that a file's keys define; what is wrong with them is an error."""
+        """The family that a file's keys define; wrong keys are an error."""
         try:
             return cls._made(data, Path(source).stem)
         except ConfigError as error:
@@ -73,11 +73,11 @@ class Family:
         return cls(name, members, areas, own)
 
     def task_keys(self, name: str, others: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The keys of one task, ``others`` in place of the file's, its values filled in."""
+        """The keys of one task with its values filled in; ``others`` replace keys of the file."""
         values = self.members[name]
         stated = {**self.keys, **(others or {})}
         keys = {key: filled(key, value, values) for key, value in stated.items()}
-        if isinstance(keys.get("sample_rows"), str):  # whose rows may name the values too
+        if isinstance(keys.get("sample_rows"), str):  # its rows may use the values too
             keys["sample_rows"] = {"file": keys["sample_rows"], "values": dict(values)}
         return {**keys, "task": name}
 
@@ -88,7 +88,7 @@ class Family:
 
 
 Options = Mapping[str, Mapping[Any, Values]]
-"""Variable → its values, each with the further variables that come with it."""
+"""Variable → its values, each with further variables that depend on it."""
 
 
 def _options(each: Any) -> Options:
@@ -114,7 +114,7 @@ def _options(each: Any) -> Options:
 
 
 def _values(key: str, values: Any) -> dict[Any, Values]:
-    """The values of one variable: a list, or a mapping to the variables that come with each."""
+    """The values of one variable: a list, or a mapping of each to further variables."""
     if isinstance(values, Mapping):
         by_value = {value: further or {} for value, further in values.items()}
     elif isinstance(values, list):
@@ -188,17 +188,17 @@ def _combinations(options: Options) -> Iterator[Values]:
 
 
 def _simple_text(template: str, values: Values) -> str | None:
-    """A template of variables, ``lower`` and ``replace`` alone, filled in without Jinja; else None.
+    """A template with only variables, ``lower`` and ``replace``, filled in without Jinja; else None.
 
-    The index names a thousand tasks so, and loading Jinja for it would take longer than the rest.
+    The index names a thousand tasks in this way; loading Jinja would take longer than all the rest.
     """
-    names = [found[1] for found in _SIMPLE.finditer(template)]
+    names = [match[1] for match in _SIMPLE.finditer(template)]
     if template.count("{") != 2 * len(names) or not all(name in values for name in names):
         return None
 
-    def text(found: re.Match[str]) -> str:
-        value = str(values[found[1]])
-        for name, old, new in _SIMPLE_FILTER.findall(found[2]):
+    def text(match: re.Match[str]) -> str:
+        value = str(values[match[1]])
+        for name, old, new in _SIMPLE_FILTER.findall(match[2]):
             value = value.lower() if name == "lower" else value.replace(old, new)
         return value
 
@@ -249,7 +249,7 @@ def _areas(
 
 
 def _key_of(area: str, wanted: Sequence[Any], options: Options) -> str:
-    """The variable of ``each`` that an area's values are of."""
+    """The variable of ``each`` whose values an area lists."""
     for value in wanted:
         if not any(value in values for values in options.values()):
             known = [str(value) for values in options.values() for value in values]
@@ -267,10 +267,10 @@ def _key_of(area: str, wanted: Sequence[Any], options: Options) -> str:
 
 
 def filled(key: str, value: Any, values: Values) -> Any:
-    """What a file says, with values in place of the variables.
+    """A value of a file with the values of the variables filled in.
 
-    A text in which nothing is left to be filled in is rendered, unless it is a field of the docs: in
-    ``description: "About {{ subject }}."`` nothing is, in ``{{ cause }} {{ question }}`` the question.
+    A text without any other variable is rendered, unless it is a field of the docs:
+    ``description: "About {{ subject }}."`` has none, ``{{ cause }} {{ question }}`` the question.
     """
     if isinstance(value, Mapping):
         return {inner: filled(str(inner), item, values) for inner, item in value.items()}
@@ -304,7 +304,7 @@ def _filled_text(key: str, text: str, values: Values) -> Any:
 
 
 def _with_values(source: str, values: Values) -> str:
-    """A Jinja source with literals in place of the names that have values."""
+    """A Jinja source with literals in place of the variables that have values."""
     from lm_eval.config.fields import template_tokens
 
     pieces, before, last = [], "", ""
@@ -326,7 +326,7 @@ def _with_values(source: str, values: Values) -> str:
 
 
 def _is_argument(tokens: Sequence[tuple[str, str]], at: int) -> bool:
-    """Whether a name is that of an argument: ``name=value``."""
+    """Whether a name is the keyword of an argument: ``name=value``."""
     after = (text for kind, text in tokens[at + 1 :] if kind != "whitespace")
     return next(after, "") == "="
 

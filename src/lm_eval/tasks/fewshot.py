@@ -1,7 +1,7 @@
-"""Which docs are shown as worked examples before a question.
+"""Draws the docs that are shown as worked examples before a question.
 
-The task draws them, before any format is applied, from one seeded stream: all formats of a task see
-the same examples for the same doc.
+The task draws them from one seeded stream before any format is applied: all formats of a task show the
+same examples for the same doc.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Sampler(Protocol):
 
 @dataclass(frozen=True)
 class PoolRules:
-    """How the docs to be asked relate to the pool that their examples come from."""
+    """How the docs to be asked relate to the pool of examples."""
 
     draws_one_more: bool
     excludes_doc: bool
@@ -35,9 +35,9 @@ class PoolRules:
 class RandomSampler:
     """``count`` examples without replacement, from one stream for all docs.
 
-    ``draws_one_more`` is the harness's rule for a pool that is the docs' own split: one more is drawn
-    and copies of the doc are dropped. ``excludes_doc`` closes the gap that rule leaves: a doc drawn as
-    its own example is replaced, from a stream of its own, so that other docs keep their examples.
+    ``draws_one_more`` is the harness's rule if the pool is the split that is asked: one more is drawn
+    and copies of the doc are dropped. ``excludes_doc`` closes a gap in that rule: a doc drawn as its
+    own example is replaced, from a separate stream, so that other docs keep their examples.
     """
 
     def __init__(self, pool: Sequence[Doc], rules: PoolRules, *, seed: int, task: str) -> None:
@@ -77,7 +77,7 @@ class RandomSampler:
 
 
 class FirstSampler:
-    """The first ``count`` of the pool, without the doc itself where the pool may hold it."""
+    """The first ``count`` of the pool, without the doc itself if the pool may contain it."""
 
     def __init__(self, pool: Sequence[Doc], *, excludes_doc: bool, task: str) -> None:
         self._pool = pool
@@ -95,10 +95,10 @@ class FirstSampler:
 
 
 class MatchedSampler:
-    """Examples that have a value in common with the doc, such as its category.
+    """Examples that share a value with the doc, such as its category.
 
-    Each value has a sampler and a stream of its own, so that a task of one category only draws the
-    same examples as one of all categories.
+    Each value has its own sampler and stream, so that a task of one category draws the same examples as
+    a task of all categories.
     """
 
     def __init__(
@@ -146,12 +146,12 @@ class MatchedSampler:
 def with_substitutes(
     drawn: Sequence[int], size: int, can_be_shown: Callable[[int], bool]
 ) -> tuple[int, ...]:
-    """The indices drawn; for one that cannot be shown, the next in a pool of ``size`` that can be."""
+    """The indices drawn; one that cannot be shown is replaced by the next in the pool that can."""
     shown: list[int] = []
     for index in drawn:
-        others = ((index + step) % size for step in range(size))
-        free = (at for at in others if at == index or not (at in drawn or at in shown))
-        shown.append(next((at for at in free if can_be_shown(at)), index))
+        candidates = ((index + step) % size for step in range(size))
+        free = (i for i in candidates if i == index or not (i in drawn or i in shown))
+        shown.append(next((i for i in free if can_be_shown(i)), index))
     return tuple(shown)
 
 
@@ -169,9 +169,9 @@ def make_sampler(
     task: str,
     match: Callable[[Doc], Any] | None = None,
 ) -> Sampler:
-    """The sampler a task names in ``fewshot_config.sampler``, checked against the pool's size.
+    """The sampler that ``fewshot_config.sampler`` names; an error if the pool is too small.
 
-    ``match`` gives the value that a doc and its examples must have in common.
+    ``match`` gives the value that a doc and its examples must share.
     """
     check_sampler(kind, task=task)
     if match is not None:
@@ -189,7 +189,7 @@ def make_sampler(
     if kind == "first_n":
         excludes = rules.excludes_doc or rules.draws_one_more
         return FirstSampler(pool, excludes_doc=excludes, task=task)
-    return _OwnSampler(kind, pool, seed)
+    return _CustomSampler(kind, pool, seed)
 
 
 def check_sampler(kind: Any, *, task: str) -> None:
@@ -211,9 +211,9 @@ def _too_few(task: str, count: int, available: int, why: str) -> UsageError:
 
 
 class ContextSampler:
-    """The base of a task's own sampler: ``df`` is the pool, ``rnd`` the seeded stream.
+    """The base class of custom samplers: ``df`` is the pool, ``rnd`` the seeded stream.
 
-    ``fewshot_indices`` leaves only those docs of the pool.
+    ``fewshot_indices`` restricts the pool to these docs.
     """
 
     def __init__(
@@ -230,17 +230,17 @@ class ContextSampler:
         self.set_rnd(rnd)
 
     def set_rnd(self, rnd: Any) -> ContextSampler:
-        """Draw from here on with this seed, or from this stream."""
+        """Use this seed or stream from now on."""
         self.rnd = rnd if isinstance(rnd, random.Random) else random.Random(rnd)
         return self
 
     def replace_df(self, df: Sequence[Doc]) -> ContextSampler:
-        """Draw from here on from these docs."""
+        """Use this pool from now on."""
         self.df = df
         return self
 
     def fewshot_docs(self) -> list[Doc]:
-        """The docs that are drawn from."""
+        """The docs to draw from."""
         if not self.fewshot_indices:
             return list(self.df)
         return [self.df[index] for index in self.fewshot_indices]
@@ -253,10 +253,10 @@ class ContextSampler:
     def sample(
         self, n: int, eval_doc: Doc | None = None, df: Sequence[Doc] | None = None, **_: Any
     ) -> Sequence[Doc]:
-        """``n`` docs of the pool, ``eval_doc`` not among them.
+        """``n`` docs of the pool, without ``eval_doc``.
 
-        With an ``eval_doc`` one more is drawn and copies of it are dropped, as a task does whose
-        examples come from the docs it asks.
+        With an ``eval_doc``, one more is drawn and copies of it are dropped, as in a task whose examples
+        come from the docs that it asks.
         """
         if n == 0:
             return []
@@ -297,8 +297,8 @@ def get_sampler(name: str) -> type[ContextSampler]:
     return SAMPLER_REGISTRY[name]
 
 
-class _OwnSampler:
-    """A task's own sampler class at work."""
+class _CustomSampler:
+    """Adapts a task's own sampler class."""
 
     def __init__(self, kind: Any, pool: Sequence[Doc], seed: int) -> None:
         made = kind.resolve() if hasattr(kind, "resolve") else kind
@@ -306,5 +306,5 @@ class _OwnSampler:
         self._pool = list(pool)
 
     def draw(self, doc: Doc, count: int) -> tuple[int, ...]:
-        chosen = self._sampler.sample(count, eval_doc=doc, df=self._pool)
-        return tuple(self._pool.index(one) for one in chosen)
+        examples = self._sampler.sample(count, eval_doc=doc, df=self._pool)
+        return tuple(map(self._pool.index, examples))

@@ -1,7 +1,7 @@
 """Whether a task can be asked: its keys fit together, and its fields are raw enough for a format.
 
-A format lays out question and choices itself. Where ``doc_to_text`` already shows the choices, or
-the choices are bare labels, the prompt would show them twice or not at all: that is refused.
+A format lays out question and choices itself. If ``doc_to_text`` already shows the choices, or the
+choices are bare labels, the prompt would show them twice or not at all, so that is refused.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
 CHECKED_DOCS = 5
 LOOKED_AT = 200
 FEWEST = 20
-"""Docs that must have their golds at one position before that cannot be chance."""
+"""With this many docs, golds that are all at one position cannot be chance."""
 _LABEL = r"(?:^|[\s(\[])\(?[A-Za-z0-9]{1,2}[.):\]]\)?\s*"
 
 
 def check_fitness(
     prompts: FormatPrompts, config: TaskConfig, docs: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Raise ``FormatError`` where the fields are not raw.
+    """Raise ``FormatError`` if the fields are not raw.
 
-    Warn about literal text in the question, about scores that the task would have made itself, and
-    about stop strings of the task that cut off what the format asks for.
+    Warn about literal text in the question, about a ``process_results`` that will not run, and about
+    stop strings of the task that cut off what the format asks for.
     """
     items = list(_first_items(prompts, docs))
     if not items:
@@ -96,7 +96,7 @@ def check_fitness(
 
 
 def _stops_that_cut(fmt: PromptFormat, config: TaskConfig) -> list[str]:
-    """The task's stop strings that end lines or sentences, where an answer comes after reasons."""
+    """The task's stop strings that end lines or sentences, if the answer comes after reasons."""
     phrase = dict(fmt.scorer.options).get("phrase") if fmt.scorer else None
     asked_last = (fmt.answer_prompt or "").rstrip()
     if phrase is None or fmt.gen_prefix is not None or asked_last.endswith(phrase):
@@ -143,7 +143,7 @@ def _shows_choices(item: Item) -> bool:
 
 
 def lacks_rationale(config: TaskConfig) -> bool:
-    """Whether examples show answers alone, though the format asks for reasons before them."""
+    """Whether examples show only answers, though the format asks for reasons first."""
     fmt, settings = config.prompt_format, config.fewshot_config or {}
     rationale = settings.get("doc_to_rationale", config.raw.rationale)
     return fmt is not None and fmt.reasons_first and rationale is None
@@ -165,12 +165,12 @@ def show_choices(first: Iterable[Asked]) -> bool | None:
 
 
 def _names(text: str, choice: str) -> bool:
-    """Whether a text has a choice in it, not as a part of a longer word or number."""
+    """Whether a text contains a choice, not as part of a longer word or number."""
     return re.search(rf"(?<!\w){re.escape(choice)}(?!\w)", text) is not None
 
 
 def check_supported(config: TaskConfig, *, task: str) -> None:
-    """Refuse keys that would change the prompt, and that are not followed here."""
+    """Refuse keys that would change the prompt and are not supported."""
     if config.use_prompt is not None:
         raise UnsupportedError(
             f"Task {task!r} sets `use_prompt`, and prompts of the promptsource library are not "
@@ -182,7 +182,7 @@ def check_supported(config: TaskConfig, *, task: str) -> None:
 
 
 def check_needs_format(config: TaskConfig) -> None:
-    """Refuse, or warn about, keys that only a format follows, on a task that is asked without one."""
+    """Refuse, or warn about, keys that only formats use, on a task that is asked without one."""
     if config.doc_to_context is not None:
         raise ConfigError(
             "doc_to_context is shown by formats only, and this task is asked without one: its "
@@ -204,7 +204,7 @@ def check_needs_format(config: TaskConfig) -> None:
 
 
 def check_keys(config: TaskConfig, *, task: str) -> None:
-    """Refuse a sampler or cluster that no doc could make right."""
+    """Refuse a sampler, cluster or ``score_by`` that is wrong for any doc."""
     check_sampler((config.fewshot_config or {}).get("sampler"), task=task)
     if isinstance(config.cluster, str):
         compile_field(config.cluster)
@@ -232,7 +232,7 @@ def check_templates(config: TaskConfig) -> None:
 
 
 def check_gold_positions(fmt: PromptFormat, items: Iterable[Item]) -> None:
-    """Refuse a format with labels where the right choice has the same label in all of the first docs.
+    """Refuse a format with labels if the right choice has the same label in all of the first docs.
 
     Choices that are the same for all docs, such as yes and no, are classes: their docs may be sorted.
     """
@@ -257,17 +257,17 @@ def check_gold_positions(fmt: PromptFormat, items: Iterable[Item]) -> None:
     )
 
 
-# ``task@*``: under every format that can be filled on every doc, and a word on the others
+# ``task@*``: every format that can be filled on every doc, and a warning about the others
 #
-# Formats whose answers are choices share one look at the docs: which choice is right is the same under
-# all of them, so a doc is only laid out again where its number of choices or its gold is new.
+# Formats whose answers are choices share one scan of the docs: the right choice is the same under all of
+# them, so a doc is only laid out again if its number of choices or its gold is new.
 
 
 _MIN_FAILURES = 10
 
 
 def fitting(config: TaskConfig, tasks: Sequence[ConfigurableTask]) -> list[ConfigurableTask]:
-    """Of a task under every format, those that its fields can fill; a warning names the others."""
+    """The tasks whose format the fields can fill; a warning names the others."""
     is_enforced = all(task.format is not None and task.format.enforced for task in tasks)
     left_out = {**({} if is_enforced else config.unfillable_formats()), **_unfit(tasks)}
     filled = [task for task in tasks if task.format_name not in left_out]
@@ -291,13 +291,13 @@ def fitting(config: TaskConfig, tasks: Sequence[ConfigurableTask]) -> list[Confi
 
 @dataclass(frozen=True)
 class _Scan:
-    """What one format, or all that ask for a choice, find in the docs of a task."""
+    """What one format, or all that ask for a choice, found in the docs of a task."""
 
     failures: dict[int, LmEvalError] = field(default_factory=dict)
     shapes: dict[Any, tuple[int, Item]] = field(default_factory=dict)
     """Number of choices and gold → the first doc that has them."""
     is_hopeless: bool = False
-    """Whether too many docs failed to go on with the others."""
+    """Whether so many docs failed that the scan was given up."""
 
 
 def _unfit(tasks: Sequence[ConfigurableTask]) -> dict[str, str]:
@@ -347,7 +347,7 @@ def _scanned(prompts: FormatPrompts, task: ConfigurableTask) -> _Scan:
 
 
 def _laid_out(scan: _Scan, prompts: FormatPrompts) -> _Scan:
-    """The scan of all choices as one format finds it, which may have too few labels."""
+    """The scan of all choices for one format, which may have too few labels."""
     failures = dict(scan.failures)
     for doc_id, item in scan.shapes.values():
         try:

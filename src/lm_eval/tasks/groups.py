@@ -1,4 +1,4 @@
-"""Groups: several tasks under one name, nested at will, with scores of their own if they ask."""
+"""Groups: several tasks under one name, possibly nested, possibly with scores of the group."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GroupScore:
 
 @dataclass
 class GroupConfig:
-    """A group as its YAML writes it."""
+    """A group as written in YAML."""
 
     group: str
     group_alias: str | None = None
@@ -37,12 +37,12 @@ class GroupConfig:
     aggregate: str | None = None
     """``primary``: the group's score is the mean of each member's own."""
     rescale: Any = None
-    """What is subtracted before: ``chance``, or member → what guessing scores."""
+    """What is subtracted first: ``chance``, or member → the score of guessing."""
     weights: str | None = None
-    """``mean`` (the default): members count alike; ``micro``: by their docs."""
+    """``mean`` (the default): members count equally; ``micro``: by their docs."""
 
     def to_dict(self, keep_callable: bool = False) -> dict[str, Any]:
-        """The keys as YAML holds them; a function as itself, or as its name."""
+        """The keys as in YAML; functions by name, or as they are with ``keep_callable``."""
         facts = asdict(self)
         facts = {k: v for k, v in facts.items() if v is not None or k not in SUITE_KEYS}
         facts["aggregate_metric_list"] = list(facts["aggregate_metric_list"]) or None
@@ -53,7 +53,7 @@ class GroupConfig:
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any], *, source: str | None = None) -> GroupConfig:
-        """A group from YAML data; ``GROUP_KEYS`` are its own keys, others are for its members."""
+        """A group from YAML data; keys other than ``GROUP_KEYS`` are for its members."""
         where = f"{source}: " if source else ""
         name = mapping.get("group")
         members = mapping.get("task")
@@ -92,7 +92,7 @@ class GroupConfig:
 
 @dataclass
 class LooseGroup:
-    """A group whose members are found but not yet built, because a format may still be chosen."""
+    """A group whose members are known but not built, because a format may still be chosen."""
 
     config: GroupConfig
     members: list[Member]
@@ -102,7 +102,7 @@ class LooseGroup:
 class Member:
     """One of a group's members, with the ``@format`` it is named with."""
 
-    found: Definition
+    definition: Definition
     format_name: str | None
 
 
@@ -147,8 +147,8 @@ GROUP_KEYS = tuple(f.name for f in fields(GroupConfig))
 class Group:
     """A group with its members loaded.
 
-    Made by the loader, or as in the harness: ``Group("mmlu")`` and then ``add``. Each is itself, so
-    it can be a key of a dict.
+    Made by the loader, or as in the harness: ``Group("mmlu")`` and then ``add``. Groups are hashable by
+    identity, so they can be keys of a dict.
     """
 
     def __init__(
@@ -162,20 +162,20 @@ class Group:
         members: Iterable[ConfigurableTask | Group] = (),
         format_name: str | None = None,
     ) -> None:
-        given = config if name is None else name
-        if given is None or isinstance(given, str):
+        spec = config if name is None else name
+        if spec is None or isinstance(spec, str):
             scores = tuple(
-                _score(entry, f"group {given!r}") for entry in aggregate_metric_list or ()
+                _score(entry, f"group {spec!r}") for entry in aggregate_metric_list or ()
             )
-            given = GroupConfig(str(given or ""), alias, [], scores, metadata)
-        self.config = given if isinstance(given, GroupConfig) else GroupConfig.from_mapping(given)
+            spec = GroupConfig(str(spec or ""), alias, [], scores, metadata)
+        self.config = spec if isinstance(spec, GroupConfig) else GroupConfig.from_mapping(spec)
         self.members = list(members)
         self.format_name = format_name
-        """What ``@`` chose for all members that name no format of their own."""
+        """The format that ``@`` chose for all members without their own."""
 
     @property
     def name(self) -> str:
-        """``group@format`` where ``@`` chose one: its scores appear beside those under other formats."""
+        """``group@format`` if ``@`` chose one: its scores appear beside those under other formats."""
         return f"{self.config.group}{self._at_format}"
 
     @property
@@ -196,16 +196,16 @@ class Group:
     # The harness's own methods
 
     def add(self, item: ConfigurableTask | Group) -> None:
-        """Put a task or group into this one; another member of its name gives way."""
+        """Add a task or group to this one; it replaces a member of the same name."""
         self.pop(item.name)
         self.members.append(item)
 
     def get(self, name: str) -> ConfigurableTask | Group | None:
-        """The member of a name, or None."""
+        """The member of this name, or None."""
         return next((member for member in self.members if member.name == name), None)
 
     def pop(self, name: str) -> ConfigurableTask | Group | None:
-        """Take a member out, or do nothing."""
+        """Remove a member and return it; None if there is none of this name."""
         member = self.get(name)
         if member is not None:
             self.members.remove(member)
@@ -225,13 +225,13 @@ class Group:
         return [member.name for member in self.members]
 
     def get_all_tasks(self, recursive: bool = True) -> list[ConfigurableTask]:
-        """Every task below this group, or its own members alone."""
+        """Every task below this group, or only its direct members."""
         if recursive:
             return list(self.tasks())
         return [member for member in self.members if not isinstance(member, Group)]
 
     def get_all_groups(self, recursive: bool = True) -> list[Group]:
-        """Every group below this one, or its own members alone."""
+        """Every group below this one, or only its direct members."""
         if recursive:
             return [group for group in self.groups() if group is not self]
         return [member for member in self.members if isinstance(member, Group)]
@@ -246,7 +246,7 @@ class Group:
 
     @property
     def has_aggregation(self) -> bool:
-        """Whether the group has scores of its own."""
+        """Whether the group itself has scores."""
         return bool(self.config.aggregate_metric_list or self.config.aggregate)
 
     @property
@@ -255,7 +255,7 @@ class Group:
 
     @property
     def group(self) -> str:
-        """Another name of ``name``."""
+        """Another name for ``name``."""
         return self.name
 
     group_name = group
@@ -265,12 +265,12 @@ class Group:
         return self.config.group_alias
 
     def to_dict(self) -> dict[str, Any]:
-        """The group as its YAML writes it."""
+        """The group as in YAML."""
         return {**self.config.to_dict(), "task": self.config.task or self.child_names}
 
     @classmethod
     def from_config(cls, config: GroupConfig | Mapping[str, Any]) -> Group:
-        """The group without its members: ``add`` them."""
+        """The group without members; ``add`` them."""
         return cls(config=config)
 
     @classmethod
@@ -278,7 +278,7 @@ class Group:
         """The group itself."""
         return group
 
-    # Below
+    # Everything below
 
     def tasks(self) -> Iterator[ConfigurableTask]:
         """Every task below this group, in order."""

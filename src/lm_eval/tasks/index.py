@@ -1,9 +1,9 @@
-"""Every task name and the file that defines it, remembered between runs.
+"""An index of task names and the files that define them, kept between runs.
 
-``lm-eval ls`` lists them and ``TaskManager`` loads them. A file is read again only when its size or
-time, or that of a file it includes, has changed. The memory is one JSON file for each folder in the
-user's cache; deleting it costs one slow listing, nothing else. What files say of their tasks
-(``TaskFacts``) is read for lists alone: a run needs the names.
+``lm-eval ls`` lists them and ``TaskManager`` loads them. A file is read again only if its size or time,
+or that of a file it includes, has changed. The index is one JSON file for each folder in the user's
+cache; deleting it costs one slow listing, nothing else. Facts about tasks (``TaskFacts``) are read only
+for lists: a run needs only names.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class IndexedFile:
 
     @property
     def facts(self) -> TaskFacts:
-        """What the file says of its task; only ``TaskNames.listed`` has it."""
+        """The facts of its task; only files of ``TaskNames.listed`` have them."""
         from lm_eval.tasks.keys.facts import TaskFacts
 
         assert self.fact_row is not None, f"{self.path} was indexed without its facts"
@@ -94,7 +94,7 @@ def index_folder(
     files: list[IndexedFile] = []
     problems: list[LmEvalError] = []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LmEvalWarning)  # said when the task itself is loaded
+        warnings.simplefilter("ignore", LmEvalWarning)  # repeated when the task is loaded
         for path, stamp in _yaml_files(root, problems):
             try:
                 files.append(reader.known(path, stamp).file)
@@ -134,7 +134,7 @@ class _FileReader:
         )
 
     def _stamp_text(self, path: str) -> str:
-        """``time:size|path``: how an include is remembered."""
+        """``time:size|path``: how the index keeps an include."""
         if path not in self._stamps:
             self._stamps[path] = _stamp(path)
         time, size = self._stamps[path] or (0, 0)
@@ -159,7 +159,7 @@ class _FileReader:
     def _fact_row(
         self, keys: Mapping[str, Any], members: Iterable[Mapping[str, Any]] = ()
     ) -> list[Any] | None:
-        """What a file says of its task; ``members`` are the values of each task of a family."""
+        """The facts of a file; ``members`` are the values of each task of a family."""
         if not self._with_facts:
             return None
         from lm_eval.tasks.families import filled
@@ -168,7 +168,7 @@ class _FileReader:
         return facts_of(keys, members, filled).row()
 
     def _keys(self, path: str, above: tuple[str, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
-        """The keys that decide a file's name and kind, includes merged, and the files included."""
+        """The keys that decide a file's names and facts, includes merged, and the included files."""
         if path in self._merged:
             return self._merged[path], self._chains[path]
         from lm_eval.config.yaml import read_yaml_file  # late: most often no file has changed
@@ -180,12 +180,12 @@ class _FileReader:
         for include in [written] if isinstance(written, str) else written:
             target = os.path.normpath(os.path.join(os.path.dirname(path), str(include)))
             if target in above:
-                break  # loading the task says what is wrong
+                break  # loading the task raises the error
             inherited, below = self._keys(target, (*above, path))
             merged.update(inherited)
             chain += [target, *below]
         merged.update({key: data[key] for key in (*_KEYS, *_FACT_KEYS) if key in data})
-        if above:  # only includes are met again
+        if above:  # only includes are read again
             self._merged[path], self._chains[path] = merged, tuple(chain)
         return merged, tuple(chain)
 
@@ -258,7 +258,7 @@ def _memory(root: Path) -> Path:
 
 
 def _load(root: Path) -> dict[str, _Known]:
-    """What was remembered; nothing where the memory is missing, damaged or of another version."""
+    """The index of the last run; empty if it is missing, damaged or of another version."""
     try:
         data = json.loads(_memory(root).read_text(encoding="utf-8"))
         if data["format"] != _FORMAT:
@@ -293,7 +293,7 @@ def _row(known: _Known) -> list[Any]:
 
 
 def _save(root: Path, known: Mapping[str, _Known]) -> None:
-    """Remember, by a rename so that no reader sees half a file; a read-only home is not an error."""
+    """Save the index, by a rename, so that nobody reads half a file; a read-only home is fine."""
     rows = {path: _row(file) for path, file in known.items()}
     memory = _memory(root)
     try:
@@ -311,15 +311,15 @@ Kind = Literal["task", "group", "tag"]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a name comes from."""
+    """A name and where it is defined."""
 
     name: str
     kind: Kind
     path: str | None = None
     members: tuple[str, ...] = ()
-    """The tasks that carry a tag, or are in a group of a family."""
+    """The tasks with a tag, or in a group of a family."""
     family: str | None = None
-    """The family that a name belongs to; it is the name of the group of all its tasks."""
+    """The family of the name, which is also the name of the group of all its tasks."""
     also: str | None = None
     """Another file of the same folder that defines this name."""
 
@@ -335,8 +335,8 @@ class Entry:
 class TaskNames:
     """The names of all tasks, groups and tags below some folders, in the order of the folders.
 
-    ``parity`` chooses between two files of one name as the harness does. ``with_facts`` reads what
-    ``listed`` will give at once.
+    ``parity`` chooses between two files of one name as the harness does. ``with_facts`` reads the facts
+    for ``listed`` at once.
     """
 
     def __init__(
@@ -348,7 +348,7 @@ class TaskNames:
         self._files: dict[Path, list[IndexedFile]] = {}
         self.entries: dict[str, Entry] = {}
         self.problems: list[LmEvalError] = []
-        """Files that could not be indexed; the other names are there nonetheless."""
+        """Files that could not be indexed; other names can be used nonetheless."""
         for root in roots:
             self._add_root(root)
 
@@ -357,11 +357,11 @@ class TaskNames:
         return sorted(name for name, entry in self.entries.items() if entry.kind == kind)
 
     def families(self) -> list[str]:
-        """The groups that one file makes of a task for each of several values."""
+        """The groups of all tasks of a family."""
         return [name for name, entry in self.entries.items() if entry.family == name]
 
     def listed(self) -> Iterator[tuple[Path, IndexedFile]]:
-        """Every file that defines something, with its facts and the folder it was found under."""
+        """Every file that defines something, with its facts and its root folder."""
         for root in self._roots:
             files = self._files[root]
             if not self._with_facts:
@@ -385,10 +385,10 @@ class TaskNames:
                 self.entries[tag] = Entry(tag, "tag", members=tuple(both))
 
     def _add(self, entry: Entry, root: Path) -> None:
-        """Note what one file defines. Of two files with one name, neither is chosen; but what a user
-        brings takes the place of what the library has.
+        """Add a name that one file defines. Of two files with one name, neither is chosen, but a user's
+        file replaces a file of the library.
 
-        With ``parity`` the harness's rules hold: the first of a root, and of two roots the later.
+        With ``parity`` the harness's rules apply: the first file of a root, and of two roots the later.
         """
         known = self.entries.get(entry.name)
         is_own = known is not None and _in_library(known.path) and not _in_library(entry.path)
@@ -431,11 +431,11 @@ def task_roots(
 
 
 def split_selector(selector: str) -> tuple[str, str | None]:
-    """``my_task@mcq::gpqa`` → ``("my_task", "mcq::gpqa")``; no ``@``, no format."""
-    whole = selector.strip()
-    name, at, format_name = whole.rpartition("@")
+    """``my_task@mcq::gpqa`` → ``("my_task", "mcq::gpqa")``; without ``@``, the format is None."""
+    stripped = selector.strip()
+    name, at, format_name = stripped.rpartition("@")
     if not at or "/" in format_name or format_name.endswith((".yaml", ".yml")):
-        return whole, None  # an @ in a path is part of it
+        return stripped, None  # an @ in a path is part of it
     if not name or not format_name or ("@" in name and "/" not in name):
         raise UsageError(
             f"{selector!r} is not a task@format: one name belongs on each side of one @, such "

@@ -1,4 +1,4 @@
-"""Names on the command line become tasks: files are found, read, and their formats chosen.
+"""Loads the tasks named on the command line: finds and reads files, and applies formats.
 
 In: ``my_task``, ``my_task@cloze``, ``my_task@*``, a group, a tag, a glob, a ``.yaml`` file or a folder.
 Out: ``ConfigurableTask`` objects and the groups they belong to.
@@ -43,13 +43,13 @@ class TaskManager:
 
     ``run_code=False`` loads everything but refuses to call a task's Python functions. ``parity``
     undoes the deliberate differences from EleutherAI's harness, for comparisons with it. ``metadata``
-    is added to that of every task, and so reaches a ``custom_dataset``. ``verbosity`` is the level of
-    the ``lm_eval`` logger, to which helper modules write; a first argument that is not a level is the
-    ``include_path``. ``sample_rows`` says when a task's invented rows take the place of its data: never,
-    ``"if_absent"`` from this machine, or ``"always"``.
+    is added to the metadata of every task, and is passed to a ``custom_dataset``. ``verbosity`` is the
+    level of the ``lm_eval`` logger, to which helper modules write; a first argument that is not a level
+    is the ``include_path``. ``sample_rows`` says when a task's invented rows replace its data:
+    ``"never"``, ``"if_absent"`` from this machine, or ``"always"``.
 
-    Where code may run, helpers can import each other as ``lm_eval.tasks.<folder>.<module>``, with
-    folders of ``include_path`` after our own.
+    With ``run_code``, helpers can import each other as ``lm_eval.tasks.<folder>.<module>``; folders of
+    ``include_path`` come after the library.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class TaskManager:
 
     @property
     def known(self) -> TaskNames:
-        """All names. Files are read when it is first asked for."""
+        """All names. Files are read on first use."""
         return self._definitions.known
 
     @property
@@ -93,7 +93,7 @@ class TaskManager:
 
     @property
     def problems(self) -> list[LmEvalError]:
-        """Files that could not be indexed; none before the index was asked for."""
+        """Files that could not be indexed; empty before the index is first used."""
         return self._definitions.problems
 
     def names(self, kind: Kind) -> list[str]:
@@ -127,7 +127,7 @@ class TaskManager:
         return sorted(names)
 
     def load_task_or_group(self, task_list: Selectors) -> dict[Any, Any]:
-        """What is named, nested: ``{task name: task, group: {task name: task, …}}``."""
+        """The named tasks and groups, nested: ``{task name: task, group: {task name: task, …}}``."""
         return nested(self._select_all(task_list))
 
     def load(self, selectors: Selectors) -> dict[str, Any]:
@@ -142,7 +142,7 @@ class TaskManager:
         self._definitions.start_loading()
         is_one = isinstance(selectors, str | Mapping | ConfigurableTask | Group)
         wanted: Any = [selectors] if is_one else selectors
-        return [one for selector in wanted for one in self._select_any(selector)]
+        return [item for selector in wanted for item in self._select_any(selector)]
 
     def _select_any(self, selector: Selector) -> list[ConfigurableTask | Group]:
         if isinstance(selector, ConfigurableTask | Group):
@@ -167,7 +167,7 @@ class TaskManager:
         )
 
     def select(self, selector: str) -> list[ConfigurableTask | Group]:
-        """What one selector names, loaded, with its ``@format`` applied."""
+        """The tasks and groups that one selector names, loaded, with its ``@format`` applied."""
         name, format_name = split_selector(selector)
         if name.endswith((".yaml", ".yml")):
             return self._built(self._definitions.read_file(Path(name)), format_name)
@@ -180,7 +180,7 @@ class TaskManager:
         return self._built(self._definitions.named(name), format_name)
 
     def _select_members(self, name: str, format_name: str | None) -> list[ConfigurableTask | Group]:
-        """``group::task``: a member of a group, or of a group in it, with what the group says of it."""
+        """``group::task``: a member of a group or of a group in it, with the keys set by the group."""
         outer, *inner = name.split("::")
         members = self._built(self._definitions.named(outer), format_name)
         for wanted in inner:
@@ -221,7 +221,7 @@ class TaskManager:
         return definition
 
     def read(self, name: str) -> TaskConfig | Group | type[Any]:
-        """What a task's or group's file says, with nothing built: a task that is a class stays one."""
+        """What the file of a task or group defines. Nothing is built: a Python task stays a class."""
         definition = self._definitions.named(name)
         if isinstance(definition, PythonTask):
             return definition.task_class()
@@ -257,24 +257,26 @@ class TaskManager:
         built = [self._built(self._definitions.read_file(file), format_name) for file in files]
         return [item for items in built for item in items]
 
-    def _built(self, found: Definition, format_name: str | None) -> list[ConfigurableTask | Group]:
-        return build(found, format_name, parity=self.parity)
+    def _built(
+        self, definition: Definition, format_name: str | None
+    ) -> list[ConfigurableTask | Group]:
+        return build(definition, format_name, parity=self.parity)
 
 
 def get_task_dict(
     task_name_list: Selectors, task_manager: TaskManager | None = None
 ) -> dict[Any, Any]:
-    """What ``TaskManager.load_task_or_group`` gives, with the built-in tasks where none is given."""
+    """What ``TaskManager.load_task_or_group`` gives; by default from the built-in tasks."""
     return (task_manager or TaskManager()).load_task_or_group(task_name_list)
 
 
 def is_level(value: Any) -> bool:
-    """Whether a value names a level of logging, and no folder."""
+    """Whether a value names a level of logging, not a folder."""
     return isinstance(value, str) and value.upper() in LOG_LEVELS and not Path(value).is_dir()
 
 
 def set_verbosity(level: str) -> None:
-    """The least level that the ``lm_eval`` logger lets through, such as ``INFO``."""
+    """Set the lowest level that the ``lm_eval`` logger passes on, such as ``INFO``."""
     if str(level).upper() not in LOG_LEVELS:
         raise UsageError(
             f"verbosity {level!r} is not a level.{did_you_mean(str(level), LOG_LEVELS)} "
@@ -298,19 +300,19 @@ EVERY_ENFORCED = f"{EVERY}{SUFFIX}"
 
 
 def build(
-    found: Definition, format_name: str | None, *, parity: bool
+    definition: Definition, format_name: str | None, *, parity: bool
 ) -> list[ConfigurableTask | Group]:
-    """What was found, under the format that ``@`` chose; None: each under its own."""
-    if isinstance(found, LooseGroup):
-        return _groups(found, format_name, parity=parity)
-    if isinstance(found, list):
-        return [item for one in found for item in build(one, format_name, parity=parity)]
-    if isinstance(found, PythonTask):
-        return [found.build(format_name, parity=parity)]
+    """What a definition defines, under the format that ``@`` chose; None: each under its own."""
+    if isinstance(definition, LooseGroup):
+        return _groups(definition, format_name, parity=parity)
+    if isinstance(definition, list):
+        return [item for member in definition for item in build(member, format_name, parity=parity)]
+    if isinstance(definition, PythonTask):
+        return [definition.build(format_name, parity=parity)]
     if format_name in (EVERY, EVERY_ENFORCED):
         is_enforced = format_name == EVERY_ENFORCED
-        return [*every_format(found, parity=parity, is_enforced=is_enforced)]
-    return [ConfigurableTask(found, format_name=format_name, parity=parity)]
+        return [*every_format(definition, parity=parity, is_enforced=is_enforced)]
+    return [ConfigurableTask(definition, format_name=format_name, parity=parity)]
 
 
 def every_format(
@@ -339,11 +341,11 @@ def _is_free_text(config: TaskConfig, name: str) -> bool:
 def _groups(
     loose: LooseGroup, format_name: str | None, *, parity: bool
 ) -> list[ConfigurableTask | Group]:
-    """The group under the format; ``group@*``: once for each format that any of its members has."""
+    """The group under the format; ``group@*``: once for each format of any of its members."""
     built = [
         (item, member.format_name)
         for member in loose.members
-        for item in build(member.found, member.format_name or format_name, parity=parity)
+        for item in build(member.definition, member.format_name or format_name, parity=parity)
     ]
     if format_name not in (EVERY, EVERY_ENFORCED):
         members = [item for item, _ in built]
@@ -377,7 +379,7 @@ def gathered(items: Iterable[ConfigurableTask | Group]) -> dict[str, Any]:
 
 
 def _below(item: ConfigurableTask | Group) -> Iterable[ConfigurableTask | Group]:
-    """Everything in a group; a task of a tag is in it itself."""
+    """Everything in a group; for a task, the task itself."""
     if not isinstance(item, Group):
         return [item]
     return [member for group in item.groups() for member in group.members]
@@ -390,7 +392,7 @@ def _last_name(item: ConfigurableTask | Group) -> str:
 
 
 def nested(items: Iterable[ConfigurableTask | Group]) -> dict[Any, Any]:
-    """Tasks by name, each group as a key before what is in it."""
+    """Tasks by name; each group is the key of its members."""
     return {
         item if isinstance(item, Group) else item.name: (
             nested(item.members) if isinstance(item, Group) else item
@@ -406,12 +408,12 @@ def _check_same(known: ConfigurableTask, task: ConfigurableTask) -> None:
             f"Task {task.name!r} was selected from two files: {known.config.source} and "
             f"{task.config.source}. Rename one of the two."
         )
-    one, other = (
+    first, second = (
         {**t.config.to_dict(), "doc_to_text": None, "doc_to_choice": None, "doc_to_target": None}
         for t in (known, task)
     )
-    if one != other or known.config.raw != task.config.raw:
-        changed = sorted(key for key in {*one, *other} if one.get(key) != other.get(key))
+    if first != second or known.config.raw != task.config.raw:
+        changed = sorted(key for key in {*first, *second} if first.get(key) != second.get(key))
         raise ConfigError(
             f"Task {task.name!r} was selected twice with different settings"
             f"{' (' + listing(changed) + ')' if changed else ''}, and results go by its name. Give "

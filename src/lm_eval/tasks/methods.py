@@ -1,8 +1,8 @@
-"""The methods that tasks written as Python classes override, under the names the harness gave them.
+"""The methods that tasks written as Python classes override, under the harness's names.
 
-A class in a helper module subclasses ``ConfigurableTask`` and replaces some of these. What it replaces
-is used; everything else comes from its YAML, as for any task. This is the one door from tasks to the
-harness's rules in ``lm_eval.harness``: its imports are late, because those rules build on tasks.
+A class in a helper module subclasses ``ConfigurableTask`` and overrides some of these; everything else
+comes from its YAML, as for any task. Only this module of the package uses the harness's rules in
+``lm_eval.harness``: its imports are late, because those rules build on tasks.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class HarnessMethods:
     """Hooks with the harness's names. Each default does what the task's YAML says."""
 
     VERSION: Any = None
-    """The task's version; ``metadata.version`` of its YAML where there is one."""
+    """The task's version: ``metadata.version`` of its YAML if there is one."""
     DATASET_PATH: ClassVar[str | None] = None
     DATASET_NAME: ClassVar[str | None] = None
     OUTPUT_TYPE: str | None = None
@@ -101,7 +101,7 @@ class HarnessMethods:
         return self._yaml_prompts(choice=doc_to_choice).scored(doc)
 
     def _yaml_prompts(self, **fields: Any) -> Prompts:
-        """Prompts by the task's YAML alone: a method that replaces one of these asks ``super()``."""
+        """Prompts by the task's YAML alone, for overriding methods that call ``super()``."""
         changed = {name: value for name, value in fields.items() if value is not None}
         if not changed:
             return self._unchanged_prompts
@@ -117,7 +117,7 @@ class HarnessMethods:
         return task._prompts_for(task.config.raw, task.config.gen_prefix, by_yaml=True)
 
     def _harness_prompts(self, raw: RawFields, gen_prefix: Any) -> Prompts:
-        """How docs become turns of a prompt where no format says it."""
+        """Turns docs into turns of a prompt by the harness's rules, without a format."""
         from lm_eval.harness.instances import HarnessPrompts
 
         task = self._task
@@ -147,7 +147,7 @@ class HarnessMethods:
         chat_template: Callable[..., str] | None = None,
         gen_prefix: str | None = None,
     ) -> str | list[str]:
-        """The whole prompt of a doc; a list where each choice is part of the question.
+        """The whole prompt of a doc; a list if each choice is part of the question.
 
         Examples come from the task's one stream, so call it in the order of the docs.
         """
@@ -170,7 +170,7 @@ class HarnessMethods:
         apply_chat_template: bool = False,
         chat_template: Any = None,  # noqa: ARG002 (the harness passes it)
     ) -> Any:
-        """``Instance`` objects for a doc in a prompt that is made already."""
+        """``Instance`` objects for a doc whose prompt is ``ctx``."""
         from lm_eval.harness.instances import construct
 
         return construct(
@@ -240,7 +240,7 @@ class HarnessMethods:
             )
         return HarnessScorer(self._task)
 
-    # What a subclass brings of its own
+    # What a subclass overrides
 
     @property
     def has_own_scoring(self) -> bool:
@@ -248,7 +248,7 @@ class HarnessMethods:
 
     @property
     def own_process_results(self) -> Callable[..., Any] | None:
-        """The function that scores a doc, where the YAML or a subclass brings one."""
+        """The function that scores a doc, if the YAML or a subclass has one."""
         if self.has_own_scoring:
             return self.process_results
         function: Callable[..., Any] | None = self._task.config.process_results
@@ -256,7 +256,7 @@ class HarnessMethods:
 
     @property
     def own_aggregation(self) -> Mapping[str, Callable[..., float]]:
-        """Metric → aggregation, where a subclass says so."""
+        """Metric → aggregation, if a subclass defines it."""
         return self.aggregation() if self._task.overrides("aggregation") else {}
 
     @cached_property
@@ -266,7 +266,7 @@ class HarnessMethods:
 
     @classmethod
     def _class_settings(cls) -> dict[str, Any]:
-        """What a Python task says by class attributes instead of YAML keys."""
+        """The settings that a Python task gives as class attributes instead of YAML keys."""
         settings = {
             "dataset_path": cls.DATASET_PATH,
             "dataset_name": cls.DATASET_NAME,
@@ -275,7 +275,7 @@ class HarnessMethods:
         return {key: value for key, value in settings.items() if value is not None}
 
     def _own_fields(self, raw: RawFields) -> RawFields:
-        """The field specs, with methods that a subclass brings in their place."""
+        """The field specs, replaced by the methods that a subclass overrides."""
         return replace(
             raw,
             text=self.doc_to_text if self._task.overrides("doc_to_text") else raw.text,
@@ -298,11 +298,11 @@ class HarnessMethods:
         return self._task.instances
 
     def get_config(self, key: str) -> Any:
-        """The value of a key of the task's YAML; None where it has none."""
+        """The value of a key of the task's YAML, or None."""
         return getattr(self._task.config, key, None)
 
     def override_config(self, key: str, value: Any, update: bool = False) -> None:
-        """Another name of ``set_config``."""
+        """Another name for ``set_config``."""
         self._task.set_config(key, value, update)
 
     def override_metric(self, metric_name: str) -> None:
@@ -314,4 +314,4 @@ class HarnessMethods:
         return self._task.config.to_dict()
 
     def download(self, *args: Any, **kwargs: Any) -> None:
-        """Fetch data; nothing to do, as splits are read when they are asked for."""
+        """Fetch data; does nothing, because splits are read on first use."""

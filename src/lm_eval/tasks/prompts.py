@@ -1,7 +1,7 @@
-"""A doc becomes the turns of a prompt under a format.
+"""Turns a doc into the turns of a prompt under a format.
 
-``Prompts`` is the shape that this and the harness's own rules (``harness.py``) share: a task asks for
-the question turn, the shot turn and what is scored, and does not know which of the two answers.
+``Prompts`` is the interface that this module and the harness's rules (``lm_eval.harness``) share: a task
+asks for the question turn, the shot turn and what is scored, and does not know which of the two answers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class RawFields:
     text: Any = None
     choice: Any = None
     target: Any = None
-    context: Any = field(default=None, repr=False)  # fingerprints are older, and go by the others
+    context: Any = field(default=None, repr=False)  # fingerprints are older than it
     rationale: Any = field(default=None, repr=False)
 
 
@@ -59,7 +59,7 @@ class Asked:
     """The target as the task's field gives it."""
     item: Item | None = None
     inputs: tuple[str, ...] = ()
-    """Where the question itself is the choice: one user text for each continuation."""
+    """If each choice is part of the question: one user text for each continuation."""
 
 
 class Prompts(Protocol):
@@ -79,7 +79,7 @@ class Prompts(Protocol):
 class FormatPrompts:
     """Docs under a format: raw fields in, the format's prompt out.
 
-    ``docs`` gives all docs of the task, to settle what a target means that one doc leaves open.
+    ``docs`` gives all docs of the task, to settle what an ambiguous target means.
     """
 
     def __init__(
@@ -142,15 +142,15 @@ class FormatPrompts:
         return shuffled_order(self._shuffle, item.question, in_data)
 
     def _check_readable(self, item: Item) -> None:
-        """Refuse a gold that no reply could be read as."""
+        """Refuse a gold that cannot be read from any reply."""
         if any(self.format.can_read(gold, item) for gold in item.gold):
             return
         gold, name = str(item.gold[0]), self._target.jinja_name
-        rest = "splitlines()[-1]" if "####" not in gold else "split('####')[-1].strip()"
+        ending = "splitlines()[-1]" if "####" not in gold else "split('####')[-1].strip()"
         remedy = (
             "Ask the task under a format that shows labels, such as mcqa."
             if item.choices
-            else f'If its end is the answer, write `doc_to_target: "{{{{ {name}.{rest} }}}}"`.'
+            else f'If its end is the answer, write `doc_to_target: "{{{{ {name}.{ending} }}}}"`.'
         )
         raise GoldError(
             f"the gold {shorten(gold, 60)} can never be read from a reply: format "
@@ -176,14 +176,14 @@ class FormatPrompts:
                 choices = written_choices(self._choice.given(doc))
                 labels = data_labels(choices) if self._labels is None else self._labels_of(doc)
                 yield self._target(doc), choice_texts(choices), labels
-            except LmEvalError:  # told where the doc is asked
+            except LmEvalError:  # raised again when the doc is asked
                 continue
 
     def ask(self, doc: Doc) -> Asked:
         return self.ask_item(self.item(doc))
 
     def ask_item(self, item: Item) -> Asked:
-        """As ``ask``, for a doc whose fields are extracted."""
+        """As ``ask``, for a doc whose fields are extracted already."""
         fmt = self.format
         turn = fmt.question_turn(item)
         continuations = () if fmt.reads_text else fmt.continuations(item)
@@ -205,14 +205,14 @@ class FormatPrompts:
             item = replace(item, rationale=reasons)
         return self.format.shot_turn(item)
 
-    # What the task's own ``doc_to_*`` are under this format.
+    # The task's ``doc_to_*`` under this format
 
     def text(self, doc: Doc) -> str:
         """The whole user text."""
         return self.format.question_turn(self.unanswered(doc)).user
 
     def scored(self, doc: Doc) -> list[str]:
-        """What is scored for each choice, or read: labels, or the texts themselves."""
+        """What is scored or read for each choice: labels, or the texts themselves."""
         item, fmt = self.unanswered(doc), self.format
         if fmt.fills_blank:
             return list(fmt.filled_turns(item))
@@ -244,7 +244,7 @@ class _Named:
     compiled: Field
     name: str
     column: str | None = None
-    """The column that the spec names, in docs that have it."""
+    """The column that the spec names, if docs have it."""
 
     def __call__(self, doc: Doc) -> Any:
         if self.column is not None and self.column in doc:
@@ -257,7 +257,7 @@ class _Named:
             raise error.located(field=self.name) from error.__cause__
 
     def _check_not_misspelt(self, doc: Doc) -> None:
-        """Refuse a text that is a column's name but for case and blanks: every doc would say it."""
+        """Refuse a text that is almost a column's name: every doc would have it as literal text."""
         text = self.compiled.spec
         if text in doc or len(text) > _LONGEST_NAME:
             return
@@ -276,7 +276,7 @@ class _Named:
         return self.compiled.expression or self.name.removeprefix("doc_to_")
 
     def given(self, doc: Doc) -> Any:
-        """The value, which must not be None: the error names the field that a doc lacks."""
+        """The value; None is an error that names the field that the doc lacks."""
         value = self(doc)
         if value is not None:
             return value
@@ -313,7 +313,7 @@ def _choice_field(spec: Any) -> _Named:
 
 @dataclass(frozen=True)
 class _Columns:
-    """A list in a task file: the values of these columns, where docs have them all, else itself."""
+    """A list in a task file: the values of these columns if docs have all of them, else the list."""
 
     names: tuple[str, ...]
 
@@ -326,7 +326,7 @@ class _Columns:
         return values
 
     def are_columns(self, doc: Doc) -> bool:
-        """Whether all names are columns; an error where only misspelt ones are not."""
+        """Whether all names are columns; an error if the only others are misspelt columns."""
         others = [name for name in self.names if name not in doc]
         if not others:
             return True
@@ -351,9 +351,9 @@ def _labels_beside(choice: _Named) -> Field | None:
     return None if parted is None else compile_field(f"{{{{ {parted['parent']}.label }}}}")
 
 
-# The order of a doc's choices where the task shuffles them (``shuffle_choices``). It depends on the seed
-# and on these texts alone, so it is the same under every format, in examples, and in a copy of the data
-# that lists the choices otherwise.
+# The order of a doc's choices if the task shuffles them (``shuffle_choices``). It depends only on the
+# seed and on these texts, so it is the same under every format, in examples, and in a copy of the data
+# that lists the choices in another order.
 
 
 def shuffled_order(seed: Any, question: str, choices: Sequence[str]) -> list[int]:

@@ -1,7 +1,7 @@
 """``ConfigurableTask``: a task's docs, turned into prompts and gold answers under one format.
 
-In: a ``TaskConfig``. Out: for each doc what is asked (``ask``), with which examples (``shots``), and
-what is right. Loading data waits until docs are first asked for.
+In: a ``TaskConfig``. Out: for each doc, what is asked (``ask``), with which examples (``shots``), and
+the right answers. Data is loaded when docs are first needed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ConfigurableTask(TaskDocs):
             warnings.warn(self.config.format_note, LmEvalWarning, stacklevel=2)
         self.format_name = format_name
         self.parity = parity
-        """Whether deliberate differences from the harness are undone, for comparisons with it."""
+        """Whether to undo deliberate differences from the harness, for comparisons with it."""
         self._rows_of = {}
         self.seed = DEFAULT_SEED
         self._shot_turns: dict[int, Turn] = {}
@@ -90,7 +90,7 @@ class ConfigurableTask(TaskDocs):
 
     @property
     def config(self) -> TaskConfig:
-        """The keys of the task's YAML. What a program assigns to one of them counts."""
+        """The keys of the task's YAML. Programs may assign to them."""
         if self._held.changes != self._seen_changes:
             self._held.take_assigned()
             self.config = self._held
@@ -102,14 +102,14 @@ class ConfigurableTask(TaskDocs):
         self._held, self._seen_changes = config, config.changes
 
     def __setattr__(self, name: str, value: Any) -> None:
-        """What was made by a method that is replaced is made anew."""
+        """Replacing a method discards what the old one made."""
         super().__setattr__(name, value)
         if callable(getattr(HarnessMethods, name, None)) and "_sampler" in vars(self):
             self._forget()
 
     @property
     def format(self) -> PromptFormat | None:
-        """The format in use, or None where the harness's own rules apply."""
+        """The format in use, or None if the harness's rules apply."""
         return self.config.prompt_format
 
     @property
@@ -164,7 +164,7 @@ class ConfigurableTask(TaskDocs):
         except LmEvalError:
             with self._located(doc_id):
                 raise
-        if config.cluster is not None:  # what is wrong with it is found before a model is asked
+        if config.cluster is not None:  # finds errors before a model is asked
             self.cluster_of(doc_id)
         if config.score_by is not None:
             self.parts_of(doc_id)
@@ -196,7 +196,7 @@ class ConfigurableTask(TaskDocs):
         return self._showable(self._sampler[1].draw(doc, count), doc)
 
     def _showable(self, drawn: tuple[int, ...], doc: Doc) -> tuple[int, ...]:
-        """The indices drawn; for a doc that cannot be shown, the next in the pool that can be."""
+        """The indices drawn; a doc that cannot be shown is replaced by the next in the pool that can."""
         if not isinstance(self.shot_prompts, FormatPrompts):
             return drawn
         if all(map(self._shot_turns.__contains__, drawn)):  # shown before
@@ -234,7 +234,7 @@ class ConfigurableTask(TaskDocs):
         return self._shot_texts[pool_index]
 
     def shot_messages(self, pool_index: int) -> tuple[Message, ...]:
-        """A few-shot example as chat turns of its own."""
+        """A few-shot example as separate chat turns."""
         if pool_index not in self._shot_messages:
             self._shot_messages[pool_index] = shot_messages(self.shot_turn(pool_index))
         return self._shot_messages[pool_index]
@@ -261,10 +261,10 @@ class ConfigurableTask(TaskDocs):
 
     @property
     def normalization(self) -> str | None:
-        """How scored choices are compared for the score shown; None: as the first metric says.
+        """How scored choices are compared for the main score; None: as the first metric says.
 
-        The format's own word counts first. The task's is for choices that are scored as texts:
-        labels are all alike, and their plain sums are compared.
+        The format's setting comes first. The task's applies to choices that are scored as texts: labels
+        are equally long, so their plain sums are compared.
         """
         fmt, own = self.format, self.config.normalization
         if fmt is None:
@@ -273,7 +273,7 @@ class ConfigurableTask(TaskDocs):
 
     @property
     def primary_metrics(self) -> tuple[str, ...]:
-        """The metrics that may be the score shown, the first that fits; empty: as the format says."""
+        """The metrics that may be the main score; the first that fits is. Empty: as the format says."""
         named = self.config.primary_metric
         return () if named is None else (named,) if isinstance(named, str) else tuple(named)
 
@@ -300,12 +300,12 @@ class ConfigurableTask(TaskDocs):
         return leading(wanted, self.normalization)
 
     def set_fewshot_seed(self, seed: int) -> None:
-        """Start the stream of few-shot examples anew, from this seed."""
+        """Restart the stream of few-shot examples from this seed."""
         self.seed = seed
         self._sampler = None
 
     def check_fitness(self, doc_ids: Sequence[int] | None = None) -> None:
-        """Refuse a format on fields that are not raw; warn where literal text would double up.
+        """Refuse a format on fields that are not raw; warn if literal text would appear twice.
 
         ``doc_ids`` are the docs to be asked; None means all.
         """
@@ -317,7 +317,7 @@ class ConfigurableTask(TaskDocs):
                 check_gold_positions(self.prompts.format, self.prompts.items(self.good_docs()))
 
     def check_config(self) -> None:
-        """Refuse what is wrong with the task's keys and can be seen without a doc."""
+        """Refuse errors in the task's keys that show without a doc."""
         check_supported(self.config, task=self.name)
         with self._located():
             check_keys(self.config, task=self.name)
@@ -340,12 +340,12 @@ class ConfigurableTask(TaskDocs):
         self._forget(keeps_data=not key.startswith(("dataset_", "custom_dataset", "metadata")))
 
     def replace_config(self, config: TaskConfig) -> None:
-        """Take another config, as subclasses do that make their own."""
+        """Use another config; subclasses may make their own."""
         self.config = config.as_assigned()
         self._forget()
 
     def _forget(self, *, keeps_data: bool = True) -> None:
-        """Let go of everything that was made from the config and the docs."""
+        """Discard everything that was made from the config and the docs."""
         for name in _MADE_FROM_CONFIG:
             if not (keeps_data and name == "splits"):
                 self.__dict__.pop(name, None)
@@ -355,9 +355,9 @@ class ConfigurableTask(TaskDocs):
 
     @property
     def fingerprint(self) -> str:
-        """Twelve hex digits over what the task's YAML and helper files say, whatever the format.
+        """Twelve hex digits over the task's YAML and helper files, whatever the format.
 
-        Of a data set of the hub, the commit counts too: other docs are another task.
+        For a data set of the hub the commit counts too: with other docs it is another task.
         """
         record = self.data_record
         if record is None:
@@ -403,7 +403,7 @@ class ConfigurableTask(TaskDocs):
 
     @cached_property
     def _most_labels(self) -> float:
-        """How many choices the format shows of a doc that has more."""
+        """The most choices that the format shows."""
         fmt = self.format
         cuts = fmt is not None and fmt.cut_choices and isinstance(fmt.choice_labels, tuple)
         return len(fmt.choice_labels or ()) if fmt is not None and cuts else math.inf
@@ -429,4 +429,4 @@ _MADE_FROM_CONFIG = tuple(
 )
 
 Task = ConfigurableTask
-"""The name under which older Python tasks know it."""
+"""The name that older Python tasks use."""

@@ -1,7 +1,7 @@
-"""What a task file says of its task, in the few words of a list: docs, language, how it is asked.
+"""Facts about a task for lists: how many docs, which language, how it is asked.
 
-In: the keys of a file, as ``lm-eval ls tasks`` and the index of files need them. Out: ``TaskFacts``, of
-which the index keeps ``row()``. Nothing here is a setting: a file that says nothing is listed too.
+In: the keys of a file, as ``lm-eval ls tasks`` and the index of files need them. Out: ``TaskFacts``,
+whose ``row()`` the index keeps. None of them is a setting: a file without any is listed too.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ _CHOICE_TEMPLATES = ("mcq", "cloze")
 
 @dataclass(frozen=True)
 class TaskFacts:
-    """A task or family in a list. ``counts`` and ``languages``: one for all tasks, or one for each."""
+    """A task or family in a list. ``counts`` and ``languages``: one for all tasks, or one per task."""
 
     summary: str = ""
     kind: str = "text"
     """``choices``, ``text``, ``python`` for a task that is a class, ``suite`` for a group of tasks."""
     format: str = ""
-    """The default format; empty where the file has a prompt of its own."""
+    """The default format; empty if the file has its own prompt."""
     shots: int = 0
     licence: str = ""
     is_gated: bool = False
@@ -31,7 +31,7 @@ class TaskFacts:
     counts: Sequence[int | None] = (None,)
     languages: Sequence[str] = ("",)
     total: int | None = None
-    """Docs of a family whose file does not say how many each task has."""
+    """The docs of a family whose file does not state them per task."""
 
     def row(self) -> list[Any]:
         """The facts as JSON keeps them."""
@@ -42,7 +42,7 @@ class TaskFacts:
         return cls(*row)
 
     def docs(self, tasks: int) -> int | None:
-        """The docs of all tasks; None where the file does not say it."""
+        """The number of docs of all tasks; None if the file does not state it."""
         if self.total is not None:
             return self.total
         counts = [*self.counts] * (tasks if len(self.counts) == 1 else 1)
@@ -59,7 +59,7 @@ class TaskFacts:
 
 
 Fill = Callable[[str, Any, Mapping[str, Any]], Any]
-"""Key, what a file says there, and values → that with the values in it."""
+"""Key, its value in a file, and the values of variables → the value with these filled in."""
 
 
 def facts_of(
@@ -70,18 +70,18 @@ def facts_of(
     metadata = written if isinstance(written, Mapping) else {}
     each = [*members] or [{}]
 
-    def said_of_all(value: Any) -> str:
-        said = dict.fromkeys(_text(_value(value, values, fill)) for values in each[:2])
-        return next(iter(said)) if len(said) == 1 else ""
+    def same_for_all(value: Any) -> str:
+        texts = {_text(_value(value, values, fill)) for values in each[:2]}
+        return texts.pop() if len(texts) == 1 else ""
 
     return TaskFacts(
-        summary=said_of_all(metadata.get("summary")),
+        summary=same_for_all(metadata.get("summary")),
         kind=_kind(keys),
         format=_format(keys),
         shots=_count(keys.get("num_fewshot")) or 0,
-        licence=said_of_all(metadata.get("licence", metadata.get("license"))),
+        licence=same_for_all(metadata.get("licence", metadata.get("license"))),
         is_gated=bool(metadata.get("gated")),
-        dataset=said_of_all(keys.get("dataset_path")),
+        dataset=same_for_all(keys.get("dataset_path")),
         counts=_shared([_count(_value(metadata.get("n"), values, fill)) for values in each]),
         total=_count(metadata.get("total")),
         languages=_shared(
@@ -115,17 +115,17 @@ def _format(keys: Mapping[str, Any]) -> str:
 
 
 def _shared(values: Sequence[Any]) -> tuple[Any, ...]:
-    """One value where all are alike."""
+    """One value if all are alike."""
     return tuple(values[:1] if all(value == values[0] for value in values) else values)
 
 
-def _language(said: Any) -> str:
-    several = said if isinstance(said, list) else [said]
-    return ", ".join(_text(one) for one in several if one is not None)
+def _language(value: Any) -> str:
+    languages = value if isinstance(value, list) else [value]
+    return ", ".join(_text(language) for language in languages if language is not None)
 
 
 def _value(value: Any, values: Mapping[str, Any], fill: Fill | None) -> Any:
-    """What a file says, with a family's values in it; without Jinja where one name is all there is."""
+    """A value of a file with a family's values filled in; without Jinja if it is a single name."""
     if not values or not isinstance(value, str) or "{" not in value:
         return value
     plain = _PLAIN.fullmatch(value.strip())

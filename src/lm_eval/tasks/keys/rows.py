@@ -1,10 +1,10 @@
-"""What keys of a task say of a row: which docs it makes, which examples suit them, what they belong to.
+"""Keys of a task about its rows: which docs they make, with which examples, in which cluster or part.
 
 In: the keys ``unfold``, ``where``, ``skip_docs``, ``fewshot_config.ids``, ``fewshot_match``,
 ``cluster``, ``score_by`` and ``checks``, and rows. Out: the docs of a row, the rows that are kept, the
 reason why a doc is left out, the examples that are named, the value that a doc shares with its
-examples, its cluster and part, and what its reply is checked for. The commonest ``where``, one column
-compared with one value, is not run as a template: fifty tasks of one data set look at every row of it.
+examples, its cluster and part, and the checks of its reply. The most common ``where``, one column
+compared with one value, is not run as a template: fifty tasks of one data set may read every row of it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RowFilter:
     spec: Any
 
     def kept(self, rows: Sequence[Doc], *, split: str) -> list[int]:
-        """The indices of the rows for which it is true; an error where there are none."""
+        """The indices of the rows for which it is true; an error if there are none."""
         compared = self._compared
         if compared is not None and rows and compared[0] in rows[0]:
             name, value = compared
@@ -66,7 +66,7 @@ class RowFilter:
         return equality(self.spec)
 
     def _values_there(self, rows: Sequence[Doc]) -> str:
-        """What the column has instead, where one column is compared with one value."""
+        """The values of the column, if one column is compared with one value."""
         if self._compared is None:
             return ""
         name, wanted = self._compared
@@ -77,7 +77,7 @@ class RowFilter:
 
 @dataclass(frozen=True)
 class Unfolding:
-    """``unfold``: a variable and the list of its values in a row; each value makes a doc of its own."""
+    """``unfold``: a variable and the list of its values in a row; each value makes a separate doc."""
 
     spec: Mapping[str, Any]
 
@@ -127,7 +127,7 @@ class KnownBadDocs:
         self._check_there()
 
     def reason(self, doc_id: int) -> str | None:
-        """Why a doc is left out; None where it is not."""
+        """Why a doc is left out; None if it is not."""
         doc = self._docs[doc_id]
         listed = self._listed.get(doc_id)
         if listed is None and self._has_ids:
@@ -139,7 +139,7 @@ class KnownBadDocs:
         return next((reason for reason, is_bad in self._filters.items() if is_bad(doc)), None)
 
     def _check_there(self) -> None:
-        """Refuse numbers and ids that no doc has: another doc would be meant."""
+        """Refuse numbers and ids that no doc has."""
         if self._has_ids and self._docs and "id" not in self._docs[0]:
             raise DataError(
                 "skip_docs names docs by text, but they have no column `id`. Give their numbers, or "
@@ -195,17 +195,17 @@ def named_examples(docs: Sequence[Doc], ids: Sequence[Any], spec: Any, *, split:
         seen.append(name)
         if name in by_id:
             by_id[name].append(doc)
-    for name, found in by_id.items():
-        if not found:
+    for name, matches in by_id.items():
+        if not matches:
             raise DataError(
                 f"fewshot_config.ids names {name!r}, and no row of split {split!r} has it in "
                 f"{shorten(spec)}.{did_you_mean(name, seen)} The data set may have changed since; "
                 "correct the list, or take it out to draw examples."
             )
-        if any(doc != found[0] for doc in found):
+        if any(doc != matches[0] for doc in matches):
             raise DataError(
-                f"fewshot_config.ids names {name!r}, and {len(found)} different rows of split {split!r} "
-                f"have it in {shorten(spec)}. Tell them apart: "
+                f"fewshot_config.ids names {name!r}, and {len(matches)} different rows of split "
+                f"{split!r} have it in {shorten(spec)}. Tell them apart: "
                 '`fewshot_config: {id: "{{ id }} {{ source }}", ids: […]}`.'
             )
     return [by_id[str(name)][0] for name in ids]
@@ -237,7 +237,7 @@ def part_name(value: Any, name: str) -> str:
 
 
 def cluster_name(value: Any) -> str:
-    """``cluster``: what a doc belongs to."""
+    """``cluster``: the cluster that a doc belongs to."""
     is_nan = isinstance(value, float) and math.isnan(value)
     if not isinstance(value, str | int | float) or is_nan or value == "":
         raise FieldError(

@@ -1,8 +1,8 @@
 """``sample_rows``: invented rows in the schema of a data set, to look at prompts before it is fetched.
 
 In: the key ``sample_rows`` of a task file, a file of JSON lines beside it. Out: splits that hold these
-rows under the names that the task uses. Only commands that ask no model use them; no score ever comes
-from them.
+rows under the names that the task uses. Only commands that call no model use them; they never give a
+score.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from lm_eval.tasks.config import TaskConfig
 
 SampleUse = Literal["never", "if_absent", "always"]
-"""When invented rows take the place of the data; ``if_absent``: while these are not on this machine."""
+"""When invented rows replace the data; ``if_absent``: if the data is not on this machine."""
 
 MORE_ROWS = 64
-"""Rows of a split that is not asked: enough to draw examples from."""
+"""The number of rows of other splits: enough to draw examples from."""
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
 
 
 def check_sample_rows(spec: Any, where: str) -> None:
-    """Refuse what names no file."""
+    """Refuse a value that names no file."""
     named = spec.get("file") if isinstance(spec, Mapping) else spec
     if spec is not None and (not isinstance(named, str) or not named.strip()):
         raise ConfigError(
@@ -45,8 +45,8 @@ def sample_splits(config: TaskConfig, folder: Path | None) -> Splits:
     """The invented rows as each split that the task names.
 
     In a family, ``{{ name }}`` in a row is replaced by the task's value of that variable of ``each``.
-    The split that is asked has each row once. The others begin with the second row and have the rows
-    as often as examples may need them; no doc is its own example, as long as there are two rows.
+    The split that is asked has each row once. The others begin with the second row and repeat the rows
+    as often as examples may need them; with two rows or more, no doc is its own example.
     """
     spec = config.sample_rows
     named, values = (spec["file"], spec.get("values")) if isinstance(spec, Mapping) else (spec, {})
@@ -70,7 +70,7 @@ def sample_splits(config: TaskConfig, folder: Path | None) -> Splits:
 
 
 def without_numbers(skip_docs: Mapping[str, Any]) -> dict[str, Any]:
-    """``skip_docs`` without the docs that are named by number or id: invented rows have others."""
+    """``skip_docs`` without docs named by number or id, which invented rows do not have."""
     return {reason: named for reason, named in skip_docs.items() if not isinstance(named, list)}
 
 
@@ -79,12 +79,12 @@ def _table(path: Path, values: Mapping[str, Any], *, is_asked: bool) -> Table:
     rows = [_filled(row, values, path, at) for at, row in enumerate(read.to_list(), 1)]
     if is_asked or not rows:
         return Table.from_list(rows)
-    turned = [*rows[1:], rows[0]]
-    return Table.from_list(turned * -(-MORE_ROWS // len(turned)))
+    rotated = [*rows[1:], rows[0]]
+    return Table.from_list(rotated * -(-MORE_ROWS // len(rotated)))
 
 
 def _filled(value: Any, values: Mapping[str, Any], path: Path, line: int) -> Any:
-    """A value of a row with the family's values in it, column names included."""
+    """A value of a row with the family's values filled in, also in column names."""
     if not values:
         return value
     if isinstance(value, Mapping):
@@ -97,10 +97,10 @@ def _filled(value: Any, values: Mapping[str, Any], path: Path, line: int) -> Any
     if not isinstance(value, str):
         return value
     _check_known(_VARIABLE.findall(value), values, path, line)
-    whole = _VARIABLE.fullmatch(value)
-    if whole is not None:
-        return values[whole[1]]
-    return _VARIABLE.sub(lambda found: str(values[found[1]]), value)
+    single = _VARIABLE.fullmatch(value)
+    if single is not None:
+        return values[single[1]]
+    return _VARIABLE.sub(lambda match: str(values[match[1]]), value)
 
 
 def _check_known(names: Iterable[str], values: Mapping[str, Any], path: Path, line: int) -> None:
