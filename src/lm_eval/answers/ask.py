@@ -95,8 +95,8 @@ def ask_all(
 class _Asking:
     """The state of a run between its requests and its answers.
 
-    The model may read requests in a thread of its own, while answers are taken in this one: whatever
-    touches the state holds the lock.
+    The model may read requests in its own thread, while answers are taken in this one: whatever touches
+    the state holds the lock.
     """
 
     def __init__(
@@ -309,8 +309,8 @@ class _Asking:
         task = opened.doc.requests[index].task
         self._progress.describe(task)
         tokens = len(answer) / CHARACTERS_A_TOKEN if isinstance(answer, str) else None
-        for each, at in sent.waiting:
-            request = each.doc.requests[at]
+        for doc, at in sent.waiting:
+            request = doc.doc.requests[at]
             self._pace.answered(request.task, request.kind, tokens)
         self._costs.answered(task)
         if isinstance(answer, FailedRequest):

@@ -83,7 +83,7 @@ def f1_of_counts(counts: Mapping[tuple[Any, Any], int]) -> float:
     """2 TP / (2 TP + FP + FN); 0 if the class never occurs."""
     _check_binary({label for pair in counts for label in pair})
     hits = counts.get((1, 1), 0)
-    seen = sum(count * ((gold == 1) + (said == 1)) for (gold, said), count in counts.items())
+    seen = sum(n * ((gold == 1) + (predicted == 1)) for (gold, predicted), n in counts.items())
     return 2 * hits / seen if seen else 0.0
 
 
@@ -101,9 +101,9 @@ def weighted_f1_score(items: Pairs) -> float:
     """The F1 of every class, weighted by how often it is the gold."""
     pairs = [(gold, predicted) for gold, predicted in items]
     golds = Counter(gold for gold, _ in pairs)
-    said = Counter(predicted for _, predicted in pairs)
+    predictions = Counter(predicted for _, predicted in pairs)
     hits = Counter(gold for gold, predicted in pairs if gold == predicted)
-    scores = (count * 2 * hits[name] / (count + said[name]) for name, count in golds.items())
+    scores = (n * 2 * hits[name] / (n + predictions[name]) for name, n in golds.items())
     return sum(scores) / len(pairs)
 
 
@@ -115,14 +115,14 @@ def matthews_corrcoef(items: Pairs) -> float:
 def mcc_of_counts(counts: Mapping[tuple[Any, Any], int]) -> float:
     """The covariance of golds and predictions over their spreads; 0 if one has no spread."""
     golds: Counter[Any] = Counter()
-    said: Counter[Any] = Counter()
+    predictions: Counter[Any] = Counter()
     for (gold, predicted), count in counts.items():
         golds[gold] += count
-        said[predicted] += count
+        predictions[predicted] += count
     n = sum(counts.values())
     right = sum(count for (gold, predicted), count in counts.items() if gold == predicted)
-    together = right * n - sum(count * said[name] for name, count in golds.items())
-    spread = (n * n - _squares(golds)) * (n * n - _squares(said))
+    together = right * n - sum(count * predictions[name] for name, count in golds.items())
+    spread = (n * n - _squares(golds)) * (n * n - _squares(predictions))
     return together / math.sqrt(spread) if spread else 0.0
 
 

@@ -72,7 +72,7 @@ def load_dataset(
     splits = load_splits(path, name, {**kept, "loader": "hub"})
     if split is not None:
         return splits[str(split)]
-    return DatasetDict({each: splits[each] for each in splits})
+    return DatasetDict({name: splits[name] for name in splits})
 
 
 def refuse(path: str = "data", *_: Any, **__: Any) -> NoReturn:

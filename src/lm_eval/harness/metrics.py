@@ -82,8 +82,8 @@ def score_picked(
     lls: Sequence[float], choices: Sequence[str], gold: Any, metrics: Sequence[MetricSpec]
 ) -> dict[str, Any]:
     """One doc's scores by metrics that are functions: the texts of the gold and of the picked choice."""
-    own = [spec for spec in metrics if spec.is_own]
-    if not own:
+    functions = [spec for spec in metrics if spec.is_own]
+    if not functions:
         return {}
     places = gold_places(gold, choices)
     golds = [
@@ -95,7 +95,7 @@ def score_picked(
         spec.name: TextMetric(
             spec.name, spec.function, spec.higher_is_better is not False, spec.options
         )(golds, picked)
-        for spec in own
+        for spec in functions
     }
 
 
@@ -105,7 +105,7 @@ def gold_places(gold: Any, choices: Sequence[str], *, strict: bool = False, wher
     Only the index and the exact text of a choice count, as in EleutherAI's harness; formats also take
     letters, digits and texts with other blanks around them (``formats.gold.resolve_gold``).
     """
-    places = [_place(each, choices) for each in (gold if isinstance(gold, list) else [gold])]
+    places = [_place(answer, choices) for answer in (gold if isinstance(gold, list) else [gold])]
     if NO_GOLD in places or (strict and any(_is_before_first(place) for place in places)):
         start = f"{where}: " if where else ""
         message = f"{start}the target {gold!r} is not one of the {len(choices)} choices."
@@ -228,7 +228,7 @@ def _gold_text(
 
 def _chosen(gold: Any, choices: Sequence[Any]) -> Any:
     if isinstance(gold, list):
-        return [_chosen(each, choices) for each in gold]
+        return [_chosen(answer, choices) for answer in gold]
     if isinstance(gold, int) and -len(choices) <= gold < len(choices):
         return choices[gold]
     if gold in choices:

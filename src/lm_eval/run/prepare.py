@@ -312,10 +312,10 @@ def _ask_as(task: ConfigurableTask, *, generates: bool) -> str:
 
 def nearest_format(task: ConfigurableTask, *, generates: bool) -> str | None:
     """A format that generates text (or does not) and that the task's fields can fill."""
-    own = task.config.own_formats
-    names = dict.fromkeys((*own, *_NEAREST[generates], *general_names()))
+    task_formats = task.config.own_formats
+    names = dict.fromkeys((*task_formats, *_NEAREST[generates], *general_names()))
     for name in names:
-        fmt = own.get(name) or get_format(name)
+        fmt = task_formats.get(name) or get_format(name)
         if (fmt.output_type == GENERATED) == generates and _fits(task, name):
             return name
     return None

@@ -366,7 +366,7 @@ _REACH = 200
 _CACHED_LENGTH = 1000
 
 
-def same_answer(given: str, gold: str) -> bool:
+def same_answer(answer: str, gold: str) -> bool:
     """Whether an answer says what the gold says.
 
     A remark may follow in a sentence of its own (``Paris. I hope it is correct.``) unless it takes
@@ -374,30 +374,30 @@ def same_answer(given: str, gold: str) -> bool:
     ``Paris``. If the gold is a number, the one number in the answer counts: ``42 apples`` is
     ``42``, while ``between 40 and 42`` and ``not 42`` are not.
     """
-    if _says(given, gold):
+    if _says(answer, gold):
         return True
-    head = given[: 2 * len(gold) + _REACH]  # a remark begins where the gold has ended
+    head = answer[: 2 * len(gold) + _REACH]  # a remark begins where the gold has ended
     return any(
-        _says(given[:stop], gold) and not _WITHDRAWN.search(given, stop)
+        _says(answer[:stop], gold) and not _WITHDRAWN.search(answer, stop)
         for stop, _ in sentence_ends(head)
     )
 
 
-def _says(given: str, gold: str) -> bool:
-    if normal_form(given) == normal_form(gold):
-        return bool(normal_form(gold)) or given.strip() == gold.strip()
+def _says(answer: str, gold: str) -> bool:
+    if normal_form(answer) == normal_form(gold):
+        return bool(normal_form(gold)) or answer.strip() == gold.strip()
     wanted = as_number(gold)
-    return wanted is not None and only_number(given) == wanted and _fits(given, gold)
+    return wanted is not None and only_number(answer) == wanted and _fits(answer, gold)
 
 
-def _fits(given: str, gold: str) -> bool:
+def _fits(answer: str, gold: str) -> bool:
     """False if both name a currency, and not the same."""
-    ours, theirs = _currencies(given), _currencies(gold)
+    ours, theirs = _currencies(answer), _currencies(gold)
     return not ours or not theirs or ours == theirs
 
 
 def _currencies(text: str) -> set[str]:
-    return {_CURRENCIES[found] for found in _CURRENCY.findall(fold(text).lower())}
+    return {_CURRENCIES[name] for name in _CURRENCY.findall(fold(text).lower())}
 
 
 def normal_form(text: str) -> str:
@@ -407,7 +407,7 @@ def normal_form(text: str) -> str:
 
 def _form(text: str) -> str:
     plain = _plain(text).casefold().strip(_EDGES)
-    plain = _THOUSANDS.sub(lambda found: found[0].replace(",", ""), plain)
+    plain = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), plain)
     return _UNIT_GAP.sub("", " ".join(_ARTICLE.sub("", plain).split()))
 
 

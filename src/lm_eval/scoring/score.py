@@ -196,9 +196,9 @@ def score_doc(
 ) -> ScoredDoc:
     """One doc, scored; its values are means over its replies if it has several."""
     rounds = [answers] if doc.repeats == 1 else [[answer] for answer in answers]
-    outcomes = [outcome_of(task, doc, each, is_prefilled=is_prefilled) for each in rounds]
+    outcomes = [outcome_of(task, doc, answered, is_prefilled=is_prefilled) for answered in rounds]
     outcome = outcomes[0]
-    replies = [each for each in outcomes if isinstance(each, TextOutcome)]
+    replies = [reply for reply in outcomes if isinstance(reply, TextOutcome)]
     try:
         values = {
             metric.name: value_of(metric, replies) if replies else metric.value(outcome)

@@ -401,21 +401,21 @@ class RunPace:
 
     def speeds(self) -> dict[str, Speed]:
         """Kind of request → its speed in this run, if enough was asked to tell."""
-        found = {}
+        speeds = {}
         for kind in {share.kind for share in self._shares.values()}:
             same = [share for share in self._shares.values() if share.kind == kind]
             seconds, work = sum(s.seconds for s in same), sum(s.work for s in same)
             asked = sum(share.asked for share in same)
             if asked >= ENOUGH and seconds >= WORTH_KEEPING_S and work:
-                found[kind] = Speed(seconds / work, work / asked, time.time())
-        return found
+                speeds[kind] = Speed(seconds / work, work / asked, time.time())
+        return speeds
 
 
 class SpeedNotes:
     """The speeds that runs of one model on this machine leave behind, in the user's cache."""
 
     def __init__(self, model: str) -> None:
-        """``model`` is whatever tells it from others: its backend and arguments."""
+        """``model`` tells it from others: its backend and arguments."""
         self._key = blake2b(model.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
     @property
@@ -434,10 +434,9 @@ class SpeedNotes:
         if not speeds:
             return
         entries = self._read()
-        own = entries.pop(self._key, {})
-        own = own if isinstance(own, dict) else {}
-        own |= {kind: [s.seconds_a_token, s.tokens, s.noted] for kind, s in speeds.items()}
-        entries[self._key] = own
+        earlier = entries.pop(self._key, {})
+        new = {kind: [s.seconds_a_token, s.tokens, s.noted] for kind, s in speeds.items()}
+        entries[self._key] = {**(earlier if isinstance(earlier, dict) else {}), **new}
         newest = dict(list(entries.items())[-MOST_KEPT:])
         with suppress(OSError):
             write_whole(self._path, json.dumps(newest) + "\n")

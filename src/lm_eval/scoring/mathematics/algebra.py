@@ -88,18 +88,18 @@ def _times(left: Poly, right: Poly) -> Poly:
     if len(left) * len(right) > MOST_TERMS**2:
         raise AlgebraError("too many terms")
     total: Poly = {}
-    for one, factor in left.items():
+    for monomial, factor in left.items():
         for other, by in right.items():
-            total = _plus(total, _product(one, other, factor * by))
+            total = _plus(total, _product(monomial, other, factor * by))
             if len(total) > MOST_TERMS:
                 raise AlgebraError("too many terms")
     return total
 
 
-def _product(one: Monomial, other: Monomial, factor: Fraction) -> Poly:
+def _product(left: Monomial, right: Monomial, factor: Fraction) -> Poly:
     """The product of two monomials: roots that meet become numbers, i² becomes −1."""
-    powers: dict[str, Fraction] = dict(one)
-    for name, power in other:
+    powers: dict[str, Fraction] = dict(left)
+    for name, power in right:
         powers[name] = powers.get(name, Fraction(0)) + power
     expanded: list[Poly] = []
     for name, power in list(powers.items()):
