@@ -186,7 +186,8 @@ def _of_own(
     candidates = _ranked(masked, words)
     if len(candidates) > MOST_CANDIDATES:
         return unread(count, "failed", "ambiguous", f"{len(candidates)} possible answers")
-    candidates = [without_menu(masked, candidate, format_type) for candidate in candidates]
+    if format_type is not None:
+        candidates = [without_menu(masked, candidate, format_type) for candidate in candidates]
     if open_at is not None and not usable(candidates):
         candidates = _after_unclosed(text, open_at, words, count)
     if not candidates and ('\\"' in masked or "\\n" in masked):

@@ -184,22 +184,16 @@ def quick_table(response: str, count: int) -> LabelReading | None:
     for number, row in enumerate(rows, 1):
         cells = split_cells(row, "|")
         label = _CELL.fullmatch(cells[column]) if len(cells) == width else None
-        if (
-            label is None
-            or cells.pop(0) != str(number)
-            or STEM.search("".join(_others(cells, column)))
-        ):
+        if label is None or cells[0] != str(number):
+            return None
+        cells[column] = ""
+        if STEM.search("".join(cells)):
             return None
         labels.append(label[1])  # type: ignore[arg-type]
         spans.append((at, at + len(row.rstrip())))
         at += len(row) + 1
     span = (start, spans[-1][1])
     return LabelReading(tuple(labels), "markdown", None, "", "table", span, tuple(spans), count)
-
-
-def _others(cells: list[str], column: int) -> list[str]:
-    """The cells of a row, without its number, that do not hold its label."""
-    return cells[: column - 1] + cells[column:]
 
 
 def _is_plain(lead: str) -> bool:
