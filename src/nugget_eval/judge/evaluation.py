@@ -137,14 +137,9 @@ class Evaluation:
         return rater_agreement(votes, topics=topics, how=self.how)
 
 
-def evaluate(
-    config: Config,
-    *,
-    model: LM | None = None,
-    loaded: Loaded | None = None,
-) -> Evaluation:
+def evaluate(config: Config, *, model: LM | None = None) -> Evaluation:
     """Judge everything that the config names. ``model`` judges instead of the config's, if given."""
-    with evaluating(config, specs=judge_specs(config, model), loaded=loaded) as done:
+    with evaluating(config, specs=judge_specs(config, model)) as done:
         return done
 
 
@@ -190,16 +185,16 @@ def evaluating(
             store.finish(is_complete=not result.failed)
 
 
-def forecast(config: Config, *, model: LM | None = None) -> tuple[list[Forecast], list[str]]:
+def forecast(config: Config) -> tuple[list[Forecast], list[str]]:
     """What each judge would be asked first, and what asking again may add, in words."""
     from lm_eval.run.forecast import estimator
 
     loaded = load_items(config.data)
     forecasts, notes = [], list(loaded.notes)
-    for spec in judge_specs(config, model):
+    for spec in judge_specs(config):
         with (
             hiding(spec.model_args, config.model.gen_kwargs),
-            estimator(spec.model or spec.backend, spec.model_args) as lm,
+            estimator(spec.backend, spec.model_args) as lm,
         ):
             calls, cost = Judge(lm, loaded.items, config, name=spec.name).estimate()
             forecasts.append(Forecast(spec.name, len(loaded.items), cost))

@@ -137,8 +137,8 @@ class Judge:
         self._config = config
         self._kept = kept
         able = model.capabilities
-        self._caller = JudgeCaller(config, items, as_chat=able.chat_only or able.chat_template)
-        self._caller.constrain(model)
+        self.caller = JudgeCaller(config, items, as_chat=able.chat_only or able.chat_template)
+        self.caller.constrain(model)
         self._usage: list[Usage] = []
         self._gives_up = gives_up
         self._unread_at_start: int | None = 0
@@ -146,10 +146,10 @@ class Judge:
 
     def judge(self) -> Judged:
         """Ask for every label; a label still missing after the last stage is None."""
-        items = self._caller.items
+        items = self.caller.items
         labels: dict[tuple[int, int, int], Label] = {}
         replies: list[JudgedReply] = []
-        calls = self._caller.first()
+        calls = self.caller.first()
         for stage in self._stages():
             if not calls:
                 break
@@ -161,31 +161,24 @@ class Judge:
                         labels[reply.call.item, reply.call.permutation, number] = label
             calls = self._next_calls(stage_replies, stage)
         votes = _votes(items, replies, labels)
+        held_by = self.caller.held_by
+        facts = self._model.describe()
         return Judged(
             self.name,
             [[median_label(nugget) for nugget in item] for item in votes],
             votes,
             replies,
             Usage.total(self._usage),
-            {**self._model.describe(), **self._held()},
-            held_by=self._caller.held_by,
+            facts if held_by is None else {**facts, "labels": held_by},
+            held_by=held_by,
         )
-
-    def _held(self) -> dict[str, Any]:
-        """How the judge was held to the labels, for the results; nothing where it was not."""
-        return {} if self._caller.held_by is None else {"labels": self._caller.held_by}
 
     def estimate(self) -> tuple[int, Estimated]:
         """The number of calls in the first stage, and their estimated usage."""
-        calls = self._caller.first()
+        calls = self.caller.first()
         return len(calls), self._model.estimate(
-            request for call in calls for request in self._caller.requests(call, self.name)
+            request for call in calls for request in self.caller.requests(call, self.name)
         )
-
-    @property
-    def caller(self) -> JudgeCaller:
-        """The maker of this judge's calls."""
-        return self._caller
 
     # Asking
 
@@ -209,7 +202,7 @@ class Judge:
                 continue
             if following[0] == SINGLE and len(reply.call.numbers) == 1 and reply.call.problem:
                 continue  # it has been asked by itself, with the reason
-            calls += self._caller.again(
+            calls += self.caller.again(
                 reply.call,
                 reply.missing,
                 following[0],
@@ -226,7 +219,7 @@ class Judge:
             for call, fits in zip(calls, fitted, strict=True)
             if fits is None
         ]
-        return [*self._replies([call for call in fitted if call is not None], stage), *cut]
+        return [*self._streamed([call for call in fitted if call is not None], stage), *cut]
 
     def _fitted(self, call: Call) -> Call | None:
         """The call with a token limit that fits the window; None if the prompt would be cut.
@@ -236,23 +229,22 @@ class Judge:
         window, encode = _window(self._model), self._model.encoder
         if window is None or encode is None:
             return call
-        text = self._model.render(self._caller.context(call))
+        text = self._model.render(self.caller.context(call))
         least = self._config.model.max_tokens
-        if self._caller.is_scored:
+        if self.caller.is_scored:
             least = _LABEL_ROOM
-            if self._caller.held_by == EVIDENCE:
-                least = len(encode(self._caller.nugget_text(call))) + _SPECIAL
+            if self.caller.held_by == EVIDENCE:
+                least = len(encode(self.caller.nugget_text(call))) + _SPECIAL
             call = replace(call, max_tokens=least)
         if len(text.encode("utf-8", "replace")) + _SPECIAL + call.max_tokens <= window:
             return call  # no text has more tokens than bytes, but for special ones around it
         room = window - len(encode(text))
         return replace(call, max_tokens=min(call.max_tokens, room)) if room >= least else None
 
-    def _replies(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
-        return self._streamed(calls, stage) if calls else []
-
     def _streamed(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
-        wave = _Wave(f"{self.name}, {stage}", calls, self._caller)
+        if not calls:
+            return []
+        wave = _Wave(f"{self.name}, {stage}", calls, self.caller)
         sink = _ReplySink(self, calls)
         usage = ask_all(
             [wave],
@@ -269,8 +261,8 @@ class Judge:
 
     def read(self, call: Call, reply: str) -> JudgedReply:
         """Read a reply: its labels, canaries and snippets."""
-        item = self._caller.items[call.item]
-        how = self._caller.format(item)
+        item = self.caller.items[call.item]
+        how = self.caller.format(item)
         reading = how.read(str(reply), call.count)
         check = self._config.evaluation.snippet_check if how.prompt_type.reasons else "off"
         reasoned = read_reasoning(str(reply)) if check != "off" else ()
@@ -297,7 +289,7 @@ class Judge:
 
     def read_scores(self, call: Call, answers: Sequence[Any]) -> JudgedReply:
         """The likeliest label of a call's one nugget; of equal ones the first in the order of labels."""
-        texts = self._caller.label_texts(call)
+        texts = self.caller.label_texts(call)
         scores = {label: float(answer[0]) for label, answer in zip(texts, answers, strict=True)}
         best = max(scores, key=lambda label: scores[label])
         return replace(self.read(call, Reply(texts[best], finish="stop")), scores=scores)
@@ -306,7 +298,7 @@ class Judge:
         """The label that follows from how the passage changes the likelihood of a call's one nugget."""
         scores = [float(answer[0]) for answer in answers]
         evidence = weigh(scores[: len(scores) // 2], scores[len(scores) // 2 :])
-        reply = Reply(self._caller.label_texts(call)[evidence.label], finish="stop")
+        reply = Reply(self.caller.label_texts(call)[evidence.label], finish="stop")
         return replace(self.read(call, reply), evidence=evidence)
 
     def check_able(self, reply: JudgedReply) -> None:
@@ -327,11 +319,11 @@ class Judge:
         warnings.warn(str(error), LmEvalWarning, stacklevel=2)
 
     def _unable(self, reply: JudgedReply, replies: int) -> JudgeError:
-        model, item = self._config.model, self._caller.items[reply.call.item]
+        model, item = self._config.model, self.caller.items[reply.call.item]
         hints = ["try a stronger model"]
         if model.format_type != "adaptive":
             hints.append("--format_type adaptive")
-        if self._caller.format(item).prompt_type.reasons:
+        if self.caller.format(item).prompt_type.reasons:
             hints.append("--prompt_type no_reasoning, which asks for labels alone")
         if reply.finish == "length":
             hints.append(f"more than --max_tokens {model.max_tokens}, because the reply was cut")
