@@ -3,7 +3,7 @@
     python benchmarks/viewer_inspect.py --inspect /path/to/venv/bin/python [--rows 100000] [--folder DIR]
 
 ``--inspect`` names a Python with ``inspect_ai``. ``benchmarks/viewer.py`` makes the run and
-``inspect_log.py`` writes the same samples as a log of inspect (slow: about 5 ms a sample), both in
+``inspect_log.py`` writes the same samples as a log of inspect (slow: about 1 ms a sample), both in
 ``--folder``, where they are used again next time. Each round opens both viewers in a fresh profile:
 
 * first rows: from opening the address of the list to its first question, with the app itself
