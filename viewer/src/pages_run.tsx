@@ -282,7 +282,7 @@ function Chosen({ results }: { results: Result[] }) {
           </figure>
         );
       })}
-      <p class="facts">Bars: chosen. Lines: right.</p>
+      <p class="facts">Bars: how often chosen. Lines: how often right.</p>
     </div>
   );
 }

@@ -22,7 +22,6 @@ export interface Result extends Score {
   share_read: number | null;
   if_read: number | null;
   unread: Record<string, number>;
-  cut_off: number | null;
   missing: number;
   skipped: Record<string, number>;
   choices: boolean | null;
@@ -30,7 +29,6 @@ export interface Result extends Score {
   usage: Record<string, number>;
   notes: string[];
   yaml: string | null;
-  fingerprint: string | null;
 }
 
 export interface Group extends Score {
@@ -61,8 +59,6 @@ export interface RunPage extends Run {
   config: [string, string][];
   parts: Part[];
   answers: { total?: number; reused?: number } | null;
-  took: string | null;
-  system: string;
   chat: boolean;
   git: string | null;
 }
@@ -74,12 +70,10 @@ export interface Part {
 }
 
 export interface Runs {
-  root: string;
   given: string[];
   version: string;
   runs: Run[];
   problems: { path: string; message: string }[];
-  chunk: number;
   reasons: Record<string, string>;
 }
 
@@ -167,7 +161,6 @@ export interface Sample {
   replies: Reply[];
   options: string[];
   started: string;
-  orders: number;
 }
 
 export interface Estimate {
@@ -239,13 +232,10 @@ export interface Block {
   title: string;
   findings: { label: string; lines: string[] }[];
   sentences: string[];
-  best: string;
-  worst: string;
 }
 
 export interface Compared {
   blocks: Block[];
-  rankings: { task: string; models: string[]; formats: string[]; scores: number[][] }[];
   notes: string[];
   problem: string | null;
 }

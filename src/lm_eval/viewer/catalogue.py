@@ -1,7 +1,7 @@
 """The runs below a folder, finished or not: what the list of runs shows, and where their samples are.
 
-In: a folder or results files. Out: ``ViewedRun``s. A file that cannot be read becomes a ``Problem`` of
-its own and hides none of the others. Runs of other packages come through the entry points
+In: a folder or results files. Out: ``ViewedRun``s. A file that cannot be read becomes a
+``Problem`` and hides none of the others. Runs of other packages come through the entry points
 ``lm_eval.runs``.
 """
 
@@ -70,9 +70,9 @@ class ViewedRun:
     """A finished run: its results file, with whatever is left of the files beside it."""
 
     id: str
-    """A few digits that stay the same from the first line of a run to its results file, and later."""
+    """A few digits that stay the same from a run's first line to its results file, and later."""
     path: Path
-    """The results file; of a run that has none yet, the folder."""
+    """The results file, or the file that another package reads."""
     stored: StoredRun
     _sources: dict[str, SampleSource] = field(default_factory=dict)
 
@@ -104,7 +104,7 @@ class ViewedRun:
         return bool(known.get(metric, True))
 
     def source(self, name: str) -> SampleSource:
-        """The samples of a result; an error where they are gone."""
+        """The samples of a result; an error if they are gone."""
         if name not in self._sources:
             path = self.stored.samples_path(name)
             self._sources[name] = (
@@ -128,7 +128,7 @@ class ViewedRun:
 
 @dataclass(eq=False)
 class UnfinishedRun:
-    """A run without a results file: its samples files, of which the newest lines may be minutes old."""
+    """A run without a results file: running, or ended too early. Its samples files are all there is."""
 
     id: str
     path: Path
@@ -161,7 +161,7 @@ class UnfinishedRun:
         return {}
 
     def metric(self, name: str) -> tuple[str, str]:
-        """The first metric of its samples, and its filter; empty before there is one."""
+        """The first metric of its samples, and its filter; empty until there is a sample."""
         known = self._first.get(name)
         if known is None:
             known = next(self.source(name).samples(0, 1), None) or {}
@@ -185,7 +185,8 @@ class UnfinishedRun:
         _, filter_name = self.metric(name)
         source = self.source(name)
         by_filter = columns_of_samples(name, source.samples(0, source.count()))
-        return next((one for one in by_filter if one.filter == filter_name), ItemColumns(name))
+        matches = (columns for columns in by_filter if columns.filter == filter_name)
+        return next(matches, ItemColumns(name))
 
     def delimiter(self, name: str) -> str:  # noqa: ARG002
         return "\n\n"
@@ -221,7 +222,7 @@ class Catalogue:
 
     @property
     def near(self) -> str:
-        """Folders near the first path that have runs, in words; empty where there are none."""
+        """Folders near the first path that have runs, in words; empty if there are none."""
         return runs_near(self.paths[0], _is_run_file)
 
     @property
@@ -235,13 +236,13 @@ class Catalogue:
         runs: dict[str, AnyRun] = {}
         problems: list[Problem] = []
         for path in self.paths:
-            for run in self._found(path, problems):
+            for run in self._runs_below(path, problems):
                 known = self.runs.get(run.id)
                 is_same = _sign(known) == _sign(run) if known is not None else False
                 runs[run.id] = known if known is not None and is_same else run
         self.runs, self.problems = runs, problems
 
-    def _found(self, path: Path, problems: list[Problem]) -> Iterator[AnyRun]:
+    def _runs_below(self, path: Path, problems: list[Problem]) -> Iterator[AnyRun]:
         if path.is_file():
             yield from self._runs_at(path, problems)
             return
@@ -263,7 +264,7 @@ class Catalogue:
             yield from self._unfinished(folder, names, results)
 
     def _reader(self, folder: Path) -> Any:
-        """What reads the runs of another package in this folder; None where nothing does."""
+        """What reads the runs of another package in this folder; None if nothing does."""
         for name in RUN_READERS:
             reader = RUN_READERS.get(name)
             if reader.reads(folder):
@@ -275,10 +276,10 @@ class Catalogue:
         known = self._opened.get(path)
         if known is None or known[0] != state:
             try:
-                found: list[StoredRun] | str = open_runs([path])
+                opened: list[StoredRun] | str = open_runs([path])
             except LmEvalError as error:
-                found = str(error)
-            known = self._opened[path] = (state, found)
+                opened = str(error)
+            known = self._opened[path] = (state, opened)
         if isinstance(known[1], str):
             problems.append(Problem(str(path), known[1]))
             return
@@ -288,7 +289,7 @@ class Catalogue:
     def _unfinished(
         self, folder: Path, names: Sequence[str], results: Sequence[str]
     ) -> Iterator[UnfinishedRun]:
-        """The runs of which there are samples and no results file."""
+        """The runs that have samples and no results file."""
         finished = {match[1] for name in results if (match := re.search(STAMP, name))}
         by_stamp: dict[str, dict[str, Path]] = {}
         for name in sorted(names):
@@ -300,8 +301,8 @@ class Catalogue:
 
     def _id(self, folder: Path, name: str) -> str:
         stamp = re.search(STAMP.lstrip("_"), name)
-        place = os.path.relpath(folder.resolve(), self.root)
-        return text_hash(f"{place}/{stamp[1] if stamp else name}")[:8]
+        relative = os.path.relpath(folder.resolve(), self.root)
+        return text_hash(f"{relative}/{stamp[1] if stamp else name}")[:8]
 
     def run(self, run_id: str) -> AnyRun:
         """The run with this id."""
@@ -319,16 +320,16 @@ def _is_run_file(path: Path) -> bool:
 
 
 def _sign(run: AnyRun) -> Any:
-    """What changes when another run has taken the place of one."""
+    """A value that changes when another run has replaced this one."""
     if isinstance(run, UnfinishedRun):
         return tuple(run.files.items())
     return id(run.stored)
 
 
 def _file_state(path: Path) -> tuple[int, int] | None:
-    """Size and time of a file, which change when its content does; None where it is not there."""
+    """Size and time of a file, which change when its content does; None if there is no such file."""
     try:
-        found = os.stat(path)
+        stat = os.stat(path)
     except OSError:
         return None
-    return found.st_size, found.st_mtime_ns
+    return stat.st_size, stat.st_mtime_ns

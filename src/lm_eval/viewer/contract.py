@@ -52,7 +52,7 @@ class Contract:
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
         self._lock = Lock()
-        self._comparing = Lock()  # of its own: a long comparison must not hold up the list of runs
+        self._comparing = Lock()  # a long comparison must not hold up the list of runs
         self._looked = time.monotonic()
         self._compared: dict[str, tuple[Any, dict[str, Any]]] = {}
         self._fields: dict[tuple[str, str], list[str]] = {}
@@ -71,7 +71,7 @@ class Contract:
         return encoded(self.answer(address))
 
     def answer(self, address: str) -> Any:
-        """The answer; an error with a message for people where there is none."""
+        """The answer; if there is none, an error with a message for people."""
         kind, *parts = address.split("/")
         answer = self._answers.get(kind)
         if answer is None:
@@ -92,7 +92,7 @@ class Contract:
                 self._looked = time.monotonic()
             runs, problems = list(self._catalogue.runs.values()), list(self._catalogue.problems)
         root = str(self._catalogue.root)
-        cards, broken = [], [{"path": one.path, "message": one.message} for one in problems]
+        cards, broken = [], [{"path": each.path, "message": each.message} for each in problems]
         called = model_names([run.stored for run in runs if isinstance(run, ViewedRun)])
         for run in runs:
             try:
@@ -100,12 +100,10 @@ class Contract:
             except (LmEvalError, OSError) as error:
                 broken.append({"path": str(run.path), "message": str(error)})
         return {
-            "root": root,
             "given": [str(path) for path in self._catalogue.paths],
             "version": lm_eval.__version__,
             "runs": cards,
             "problems": broken,
-            "chunk": CHUNK,
             "reasons": REASONS,
         }
 
@@ -121,10 +119,10 @@ class Contract:
         known = self._compared.get(ids)
         if known is None or known[0] != sign:
             with self._comparing:
-                found = comparisons(finished)
+                answer = comparisons(finished)
                 live = [run.model for run in runs if run.is_live]
-                found["notes"] += [f"Not compared before it is finished: {name}." for name in live]
-                known = self._compared[ids] = (sign, found)
+                answer["notes"] += [f"{name} is compared once it is finished." for name in live]
+                known = self._compared[ids] = (sign, answer)
         return known[1]
 
     # Items
@@ -132,12 +130,8 @@ class Contract:
     def _columns(self, run_id: str, key: str) -> dict[str, Any]:
         run = self._catalogue.run(run_id)
         name = run.name_of(key)
-        if isinstance(run, UnfinishedRun):
-            metric, filter_name = run.metric(name)
-            columns = ItemColumns(name, filter_name)
-        else:
-            metric, filter_name = run.metric(name)
-            columns = run.columns(name)
+        metric, filter_name = run.metric(name)
+        columns = ItemColumns(name, filter_name) if run.is_live else run.columns(name)
         is_higher = run.is_higher_better(name, metric)
         return {
             "run": run_id,
@@ -153,7 +147,7 @@ class Contract:
         }
 
     def _samples_problem(self, run: AnyRun, name: str) -> str | None:
-        """Why the texts of a result cannot be shown; None where they can."""
+        """Why the texts of a result cannot be shown; None if they can."""
         try:
             next(run.source(name).samples(0, 1), None)
         except (LmEvalError, OSError) as error:
@@ -170,8 +164,7 @@ class Contract:
         answer = texts(samples, first, filter_name, fields, with_scores=run.is_live)
         answer["next"] = first + answer.pop("lines")
         answer["done"] = answer["next"] - first < CHUNK and not run.is_live
-        rest = getattr(source, "rest_bytes", 0) if answer["done"] else 0
-        answer["rest"] = rest
+        answer["rest"] = getattr(source, "rest_bytes", 0) if answer["done"] else 0
         return answer
 
     def _grouping(self, run: AnyRun, name: str) -> list[str]:
@@ -179,7 +172,7 @@ class Contract:
         if known is None:
             samples = run.source(name).samples(0, GROUPING_DOCS)
             known = grouping_fields([sample.get("doc") for sample in samples])
-            if not run.is_live:  # the docs of one that goes on may differ more
+            if not run.is_live:  # later docs of a running one may differ more
                 self._fields[run.id, name] = known
         return known
 
@@ -191,7 +184,8 @@ class Contract:
         run = self._catalogue.run(run_id)
         name = run.name_of(key)
         delimiter = run.delimiter(name)
-        return (whole_sample(one, delimiter) for one in run.source(name).samples(first, count))
+        samples = run.source(name).samples(first, count)
+        return (whole_sample(sample, delimiter) for sample in samples)
 
     def _judge(self, run_id: str, key: str) -> dict[str, Any]:
         run = self._catalogue.run(run_id)
@@ -199,8 +193,8 @@ class Contract:
         judged = getattr(run.stored, "judged", None) if isinstance(run, ViewedRun) else None
         if judged is None:
             raise ComparisonError(f"{run.path} is not a run of a judge.")
-        found: dict[str, Any] = judged(name)
-        return found
+        answer: dict[str, Any] = judged(name)
+        return answer
 
 
 _PARTS = {
@@ -226,7 +220,7 @@ def encoded(value: Any) -> bytes:
 
 
 def item_columns(columns: ItemColumns, metric: str, *, is_higher: bool) -> dict[str, Any]:
-    """The items of a result as the pages hold them: a letter for each state, numbers where needed."""
+    """The items of a result as the pages hold them: a letter for each state, and numbers if needed."""
     values = columns.metrics.get(metric) or [None] * len(columns)
     known = [value for value in values if value is not None]
     is_share = is_higher and metric != "bypass" and all(0 <= value <= 1 for value in known)
@@ -256,7 +250,7 @@ def state_of(value: float | None, read: float, *, is_share: bool = True) -> str:
 
 
 def _numbering(doc_ids: Sequence[int]) -> Any:
-    """The doc ids, or how many there are where they count from 0."""
+    """The doc ids, or just their number if they count up from 0."""
     return len(doc_ids) if list(doc_ids) == list(range(len(doc_ids))) else list(doc_ids)
 
 
@@ -313,7 +307,7 @@ def texts(
 
 
 def _span_of(lines: Sequence[int]) -> Any:
-    """The line numbers, or the first of them where they follow each other."""
+    """The line numbers, or just the first if they are consecutive."""
     if lines and lines[-1] - lines[0] != len(lines) - 1:
         return list(lines)
     return lines[0] if lines else 0
@@ -324,7 +318,7 @@ def _field(value: Any) -> str:
 
 
 def _state_in(sample: dict[str, Any]) -> str:
-    """The state of a sample of which there are no columns yet, by its first metric."""
+    """The state of a sample that has no columns yet, by its first metric."""
     metrics = sample.get("metrics")
     value = sample.get(str(metrics[0])) if isinstance(metrics, list) and metrics else None
     reading = sample.get("reading")

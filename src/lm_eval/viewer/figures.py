@@ -1,4 +1,4 @@
-"""The figures of the pages: a card for each run, the table of its results, and what differences mean.
+"""The figures on the pages: a card for each run, the table of its results, and what differences mean.
 
 In: a ``StoredRun``, or several. Out: plain values for JSON. Scores and intervals come from the results
 file, tests and verdicts from ``lab.compare``, their wording from ``screen.findings``: the browser
@@ -17,8 +17,6 @@ import lm_eval
 from lm_eval.errors import ComparisonError, LmEvalError, MissingExtraError
 from lm_eval.lab.stored.run import PLAIN, StoredResult, StoredRun
 from lm_eval.lab.stored.scores import StoredScore, group_scores, scores_by, scores_of
-from lm_eval.text.encode import plain
-from lm_eval.text.numbers import duration
 from lm_eval.viewer.catalogue import AnyRun, UnfinishedRun, ViewedRun, result_key
 
 _SHOWN_CONFIG = (
@@ -92,9 +90,9 @@ def _cost(results: Mapping[str, Any]) -> dict[str, Any] | None:
     if not isinstance(total, Mapping):
         return None
     keys = ("requests", "retries", "tokens_in", "tokens_out", "tokens_cached", "wall_s", "cost")
-    found = {key: value for key in keys if (value := _finite(total.get(key))) is not None}
+    figures = {key: value for key in keys if (value := _finite(total.get(key))) is not None}
     currency = total.get("currency")
-    return {**found, "currency": currency if isinstance(currency, str) else None}
+    return {**figures, "currency": currency if isinstance(currency, str) else None}
 
 
 def _version(results: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,7 +121,8 @@ def result_row(run: ViewedRun, name: str) -> dict[str, Any]:
     """One row of a run's table: a score with its interval, what was parsed, what it cost."""
     stored = run.stored
     results, scores = stored.results, stored.results["results"][name]
-    found = _scores(stored, name)
+    every = _scores(stored, name)
+    shown = every[0] if every else None
     row: dict[str, Any] = {
         "name": name,
         "key": result_key(name),
@@ -132,12 +131,11 @@ def result_row(run: ViewedRun, name: str) -> dict[str, Any]:
         "shots": _shots(results, name),
         "n": _size(results, name),
         "chance": _finite(_section(results, "chance").get(name)),
-        **(_shown_score(found[0]) if found else _NO_SCORE),
-        "higher": found[0].higher_is_better if found else True,
-        "others": [_shown_score(score) for score in found[1:]],
+        **(_shown_score(shown) if shown else _NO_SCORE),
+        "higher": shown.higher_is_better if shown else True,
+        "others": [_shown_score(score) for score in every[1:]],
         "share_read": _finite(scores.get("share_read,none")),
         "unread": _counts(scores.get("unread")),
-        "cut_off": _finite(scores.get("cut_off")),
         "missing": _finite(scores.get("missing")) or 0,
         "skipped": _counts(scores.get("skipped")),
         "choices": _section(results, "shows_choices").get(name),
@@ -145,10 +143,9 @@ def result_row(run: ViewedRun, name: str) -> dict[str, Any]:
         "usage": _usage(results, name),
         "notes": [str(note) for note in _section(results, "notes").get(name) or ()],
         "yaml": _section(results, "formats").get(name, {}).get("yaml"),
-        "fingerprint": _section(results, "formats").get(name, {}).get("fingerprint"),
         "of": _finite(_section(_section(results, "n-samples"), name).get("original")),
     }
-    row["if_read"] = _finite(scores.get(f"{found[0].metric}_read,none")) if found else None
+    row["if_read"] = _finite(scores.get(f"{shown.metric}_read,none")) if shown else None
     return row
 
 
@@ -169,7 +166,7 @@ _NO_SCORE = {"metric": "", "value": None, "low": None, "high": None, "by": ""}
 
 
 def _scores(run: StoredRun, name: str) -> list[StoredScore]:
-    """Every score of a result, the one shown as its score first; none where it has none."""
+    """Every score of a result, beginning with the one that is shown; empty if it has none."""
     try:
         return scores_of(StoredResult(run, name), run.model)
     except LmEvalError:
@@ -201,10 +198,10 @@ def _size(results: Mapping[str, Any], name: str) -> int | None:
 
 def _usage(results: Mapping[str, Any], name: str) -> dict[str, float]:
     tasks = (results.get("accounting") or {}).get("tasks")
-    found = tasks.get(name) if isinstance(tasks, Mapping) else None
-    if not isinstance(found, Mapping):
+    usage = tasks.get(name) if isinstance(tasks, Mapping) else None
+    if not isinstance(usage, Mapping):
         return {}
-    return {key: number for key, value in found.items() if (number := _finite(value)) is not None}
+    return {key: number for key, value in usage.items() if (number := _finite(value)) is not None}
 
 
 def _counts(value: Any) -> dict[str, int]:
@@ -227,8 +224,6 @@ def run_page(run: ViewedRun, root: str) -> dict[str, Any]:
         ],
         "parts": _parts(run.stored),
         "answers": (results.get("accounting") or {}).get("answers"),
-        "took": duration(seconds) if (seconds := _seconds(results)) is not None else None,
-        "system": _words(results.get("system_instruction")),
         "chat": bool(results.get("chat_template")),
         "git": results.get("git_hash"),
     }
@@ -238,11 +233,11 @@ def _parts(run: StoredRun) -> list[dict[str, Any]]:
     """Scores by part: a table for each result and field, in the metric shown as the score."""
     tables = []
     for name, fields in _section(run.results, "score_by").items():
-        found = _scores(run, name) if name in run.names and isinstance(fields, Mapping) else []
-        for field in fields if found else ():
+        scores = _scores(run, name) if name in run.names and isinstance(fields, Mapping) else []
+        for field in fields if scores else ():
             rows = [
                 {"part": score.part, "n": score.estimate.n, **_shown_score(score)}
-                for score in scores_by(StoredResult(run, name), found[0], field)
+                for score in scores_by(StoredResult(run, name), scores[0], field)
             ]
             tables.append({"name": name, "field": field, "rows": rows})
     return tables
@@ -267,42 +262,36 @@ def comparisons(runs: Sequence[ViewedRun]) -> dict[str, Any]:
         require(*LAB_PACKAGES)
     except MissingExtraError as error:
         missing = f"{error.what} Install it: {error.install}."
-        return {"blocks": [], "rankings": [], "notes": [], "problem": missing}
+        return {"blocks": [], "notes": [], "problem": missing}
     from lm_eval.lab.stored.select import chosen
 
     try:
         measurements, notes = chosen([run.stored for run in runs])
     except LmEvalError as error:
-        return {"blocks": [], "rankings": [], "notes": [], "problem": str(error)}
+        return {"blocks": [], "notes": [], "problem": str(error)}
     blocks: list[dict[str, Any]] = []
-    rankings: list[dict[str, Any]] = []
-    for task in dict.fromkeys(one.task for one in measurements):
-        found = _compared([one for one in measurements if one.task == task])
-        if isinstance(found, str):
-            notes.append(f"{task}: {found}")
-            continue
-        blocks += found[0]
-        rankings += found[1]
-    return {"blocks": blocks, "rankings": rankings, "notes": notes, "problem": None}
+    for task in dict.fromkeys(measurement.task for measurement in measurements):
+        try:
+            blocks += _compared([each for each in measurements if each.task == task])
+        except ComparisonError as error:
+            notes.append(f"{task}: {error}")
+    return {"blocks": blocks, "notes": notes, "problem": None}
 
 
-def _compared(
-    measurements: Sequence[Any],
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]] | str:
-    """The comparisons of one task, where items differ on those that all have; or why there is none."""
+def _compared(measurements: Sequence[Any]) -> list[dict[str, Any]]:
+    """The comparisons of one task; on the items that all have, if their items differ."""
     from lm_eval.lab.compare.statistics import Options, compare
 
     if len(measurements) < 2:
-        return ([], [])
+        return []
     try:
         report = compare(measurements, Options(flips=False))
     except ComparisonError as error:
         try:
             report = compare(measurements, Options(intersect=True))
         except ComparisonError:
-            return str(error)
-    blocks = [_block(one) for one in report.blocks]
-    return blocks, [plain(one) for one in report.rankings]
+            raise error from None
+    return [_block(comparison) for comparison in report.blocks]
 
 
 def _block(comparison: Any) -> dict[str, Any]:
@@ -310,22 +299,20 @@ def _block(comparison: Any) -> dict[str, Any]:
     from lm_eval.lab.compare.words import sentences, title
     from lm_eval.screen.findings import findings
 
-    values = comparison.to_dict()
     return {
-        **values,
+        **comparison.to_dict(),
         "title": title(comparison),
         "findings": [
-            {"label": one.label, "lines": list(one.lines)} for one in findings(comparison)
+            {"label": finding.label, "lines": list(finding.lines)}
+            for finding in findings(comparison)
         ],
         "sentences": sentences(comparison),
-        "best": comparison.best.label,
-        "worst": comparison.worst.label,
     }
 
 
 def _section(results: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = results.get(name)
-    return found if isinstance(found, Mapping) else {}
+    section = results.get(name)
+    return section if isinstance(section, Mapping) else {}
 
 
 def _finite(value: Any) -> float | None:

@@ -1,4 +1,4 @@
-"""One stored sample → what the pages show of it: a row of the list, or everything.
+"""One stored sample → what the pages show of it: a row of a list, or everything.
 
 In: a line of a samples file, of ours or of EleutherAI's harness. Out: plain values for JSON. Positions
 in texts are counted as JavaScript counts them, in UTF-16 units.
@@ -20,9 +20,9 @@ QUESTION_FIELDS = (
     *("text", "nugget", "passage", "context"),
 )
 NOT_GROUPING = {"id", "doc_id", "idx", "index", "answer", "answerkey", "label", "target", "gold"}
-"""Fields that tell items apart, or say what is right: no group of items is made by them."""
+"""Fields that tell items apart or say what is right: items are not grouped by them."""
 GROUPING_DOCS = 256
-"""Docs that are looked at to find the fields that items can be grouped by."""
+"""Number of docs searched for fields that items can be grouped by."""
 
 
 # Rows
@@ -49,7 +49,7 @@ def text_row(sample: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def question_of(sample: Mapping[str, Any]) -> str:
-    """The doc's question, or else its longest text; where the doc has none, the end of the prompt."""
+    """The doc's question, or else its longest text; if the doc has no text, the end of the prompt."""
     doc = sample.get("doc")
     if isinstance(doc, Mapping):
         for name in QUESTION_FIELDS:
@@ -74,7 +74,7 @@ def first_reply(sample: Mapping[str, Any]) -> str | None:
 
 
 def answer_of(sample: Mapping[str, Any]) -> str:
-    """What was read from the reply, or the choice that scored highest; empty where neither is known."""
+    """What was read from the reply, or the choice that scored highest; empty if neither is known."""
     reading = sample.get("reading")
     if isinstance(reading, Mapping):
         if reading.get("no_answer") is not None:
@@ -119,7 +119,7 @@ def gold_of(sample: Mapping[str, Any]) -> str:
 
 
 def grouping_fields(docs: Sequence[Any]) -> list[str]:
-    """The fields whose values are short and come again: subject, language, level."""
+    """The fields whose values are short and recur: subject, language, level."""
     values: dict[str, list[str]] = {}
     docs = [doc for doc in docs if isinstance(doc, Mapping)]
     for doc in docs:
@@ -163,7 +163,6 @@ def whole_sample(sample: Mapping[str, Any], delimiter: str = "\n\n") -> dict[str
         "replies": _replies(sample),
         "options": [_text(choice) for choice in _options(sample)],
         "started": _text(_mapping(sample.get("read_with")).get("prefix") or ""),
-        "orders": len(_list(_mapping(sample.get("choice_order")).get("orders"))),
     }
 
 
@@ -191,7 +190,7 @@ def _requests(sample: Mapping[str, Any]) -> list[list[Any]]:
 
 
 def scored_choices(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The texts whose log-likelihood was asked for; empty where the model wrote a reply."""
+    """The texts whose log-likelihood was asked for; empty if the model wrote a reply."""
     requests, responses = _requests(sample), _list(sample.get("resps"))
     if not requests or len(requests) != len(responses):
         return []
@@ -247,10 +246,10 @@ def _gold_places(sample: Mapping[str, Any], texts: Sequence[str]) -> set[int]:
 def _picked(
     sample: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], gold: set[int]
 ) -> int | None:
-    """The choice that the first metric takes as the answer, where the sample does not say.
+    """The choice that the first metric takes as the answer, for samples that do not record it.
 
-    Checked against that metric's value, where the right choice is known: None rather than a mark on
-    a choice that the score contradicts.
+    If the right choice is known, this is checked against that metric's value: None rather than a
+    choice that the score contradicts.
     """
     if len(rows) < 2:
         return None
@@ -349,7 +348,7 @@ def _filtered(filtered: Any, place: int) -> str | None:
 
 
 def _span(text: str, span: Any) -> list[int] | None:
-    """Both ends of what was read, in UTF-16 units; None where they are not positions in the text."""
+    """Both ends of what was read, in UTF-16 units; None if they are not positions in the text."""
     if not isinstance(span, list) or len(span) != 2 or not all(type(end) is int for end in span):
         return None
     start, end = span
