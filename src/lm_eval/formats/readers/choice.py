@@ -24,7 +24,7 @@ _FINAL_CUE = re.compile(r"final(?<!\wfinal)[\s*_]+answer\b[\s*_]*(?:is\b|:|=)")
 def label_after(
     text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = (), phrase: str
 ) -> Reading:
-    """Read the label behind the last ``phrase``; nothing if there is none.
+    """Read the label after the last ``phrase``; nothing if there is none.
 
     The last, because a model that corrects itself does so at the end.
     """
@@ -168,7 +168,7 @@ def choice_text(text: str, *, choices: Sequence[str] = ()) -> Reading:
 
 @register_reader("label_text")
 def label_text(text: str, *, labels: Sequence[str] = (), phrase: str | None = None) -> Reading:
-    """Read a class named by a word: behind the last ``phrase``, else as ``choice_text`` does.
+    """Read a class named by a word: after the last ``phrase``, else as ``choice_text`` does.
 
     "Category is", "Sentiment:" and their like announce the class as well.
     """

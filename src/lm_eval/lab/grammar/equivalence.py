@@ -211,7 +211,7 @@ def newlines_are_enclosed(probe: Probe) -> bool:
 
 
 def nothing_runs_together(probe: Probe) -> bool:
-    """(4) No separator is empty, except behind the sign of a label: no word runs into a text."""
+    """(4) No separator is empty, except after a label: no word runs into a text."""
     pieces = probe.pieces or []
     ends = [piece[-1:] for piece in pieces[:-1]]
     starts = [piece[:1] for piece in pieces[1:]]
