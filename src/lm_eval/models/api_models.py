@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.addresses.finder import attributes_of
-from lm_eval.errors import LmEvalWarning, RequestError, UsageError
+from lm_eval.errors import LmEvalWarning, ModelError, RequestError, UsageError
 from lm_eval.models.api import settings
 from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.enforcer import Dialect
@@ -427,6 +427,11 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     def _probe(self, task: str) -> None:
         """Find out what the server can do, before the first score."""
         if self._ability is None:
+            if self.is_chat:
+                raise ModelError(
+                    "A chat endpoint cannot score text. Ask for text with a format such as @generate, "
+                    "or use a completions endpoint (--model local-completions)."
+                )
             if not self._scores_text:
                 raise self._cannot("score text: it has no parse_logprobs, or no tokenizer")
             self._ability = probe(self._calls, self, task)

@@ -131,25 +131,13 @@ class LocalChatCompletion(LocalCompletionsAPI):
     def parse_generations(outputs: Any, **kwargs: Any) -> list[str]:
         return [chat_reply(choice) for choice in choices_of(outputs)]
 
-    @staticmethod
-    def parse_logprobs(
-        outputs: Any,
-        tokens: list[list[int]] | None = None,
-        ctxlens: list[int] | None = None,
-        **kwargs: Any,
-    ) -> list[tuple[float, bool]]:
-        raise ModelError(
-            "A chat endpoint cannot score text. Ask for text with a format such as @generate, or use "
-            "a completions endpoint (--model local-completions)."
-        )
-
 
 def key_from_environment() -> str:
     """OpenAI's key; without one, an error that names the variable."""
     key = os.environ.get(_KEY, "")
     if not key:
         raise ModelError(
-            f"No API key: the environment variable {_KEY} is not set. Give it the key, and run again; "
+            f"No API key: the environment variable {_KEY} is not set. Set it to the key, and run again; "
             "for a server without keys use local-completions or local-chat-completions."
         )
     return key

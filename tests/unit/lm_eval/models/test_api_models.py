@@ -206,6 +206,13 @@ def test_chat_sends_messages_as_they_are_and_four_stops() -> None:
     assert not {"until", "do_sample", "max_gen_toks"} & sent.keys()
 
 
+def test_a_chat_endpoint_that_is_asked_for_scores_says_what_to_use() -> None:
+    with served(LocalChatCompletion, ToyServer()) as lm:
+        with pytest.raises(ModelError, match=r"a format such as @generate, or use a completions"):
+            lm.loglikelihood(scored(WORDS, 1))
+        assert not lm.server.bodies
+
+
 def test_a_plain_prompt_is_what_the_user_says() -> None:
     with served(LocalChatCompletion, ToyServer()) as lm:
         lm.generate_until(asked(1))
@@ -414,7 +421,7 @@ def test_batches_of_several_docs(folder: str) -> None:
 @pytest.mark.parametrize(
     ("switches", "message"),
     [
-        ({"shift": 1}, "are not at the tokens they belong to"),
+        ({"shift": 1}, "are not aligned with its tokens"),
         ({"ignores_echo": True, "most_logprobs": 1}, "1 log-probs for a prompt of"),
         ({"most_logprobs": 0}, "refused the request.*logprobs may be at most 0"),
         ({"refuses_tokens": True}, "must be a string.*tokenized_requests=False"),
