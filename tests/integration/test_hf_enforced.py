@@ -144,7 +144,7 @@ def test_an_open_line_ends(lm: HFLM) -> None:
 def test_an_encoder_decoder_is_held_at_once_and_refused_behind_reasons(tmp_path: Path) -> None:
     lm = HFLM(str(save(tmp_path / "t5", "t5")), device="cpu")
     assert lm.cannot_hold(LETTERS) is None
-    assert "cannot go on behind the reasons" in str(lm.cannot_hold(REASONED))
+    assert "cannot continue after the reasons" in str(lm.cannot_hold(REASONED))
     replies = dict(lm.stream([r for r in requests() if r.grammar is LETTERS]))
     assert {str(reply).strip() for reply in replies.values()} <= set("ABCD")
 

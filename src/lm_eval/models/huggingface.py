@@ -375,9 +375,11 @@ class HFLM(HFFacts):
 
     def cannot_hold(self, grammar: Grammar) -> str | None:
         if called := self._methods_in_place(GenerateRequest.kind):
-            return f"its own {', '.join(called)} generates its replies, and knows no grammar"
+            return (
+                f"its own {', '.join(called)} generates the replies, and cannot enforce a grammar"
+            )
         if grammar.is_two_phase and self.reads_apart:
-            return "an encoder-decoder cannot go on behind the reasons it wrote"
+            return "an encoder-decoder cannot continue after the reasons it wrote"
         return super().cannot_hold(grammar)
 
     def _enforcer(self) -> Enforcer:

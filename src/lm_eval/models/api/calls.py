@@ -54,7 +54,7 @@ class ServerCaller(Sender):
             )
         if len(model.addresses) > 1 and self.is_overridden:
             raise ModelError(
-                f"{who} sends its requests itself, so that base_url can be one address only, not "
+                f"{who} sends its requests itself, so base_url must be a single address, not "
                 f"{len(model.addresses)}."
             )
         if not (self.is_overridden or model.defines("_create_payload")):
@@ -320,7 +320,7 @@ class ServerCaller(Sender):
         else:
             advice = UnfitReply.advice
         raise BrokenBody(
-            f"it holds {answers} answers to {prompts} {'prompts' if prompts > 1 else 'prompt'}",
+            f"it has {answers} answers to {prompts} {'prompts' if prompts > 1 else 'prompt'}",
             advice,
             stops_run=prompts > 1,
         )

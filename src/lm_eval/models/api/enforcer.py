@@ -88,11 +88,9 @@ class ServerEnforcer:
         dialect = self.dialect(grammar)
         if dialect is None:
             where, tried = shown_address(self._model.base_url), ", ".join(self._dialects)
-            return (
-                f"{where} answered freely or with an error where a reply was to be held ({tried})"
-            )
+            return f"{where} ignored or refused every request to enforce a reply ({tried})"
         if self._fields(dialect, grammar) is None:
-            return f"`{dialect}` has no words for a regular expression"
+            return f"`{dialect}` cannot express a regular expression"
         return None
 
     def _fields(self, dialect: Dialect, grammar: Grammar) -> dict[str, Any] | None:

@@ -234,7 +234,7 @@ class _Probe:
         spreads = [_spread([text[at] for text in scores]) for at in range(seam + 1)]
         if max(spreads[:seam]) > _SAME or spreads[seam] <= _SAME:
             return (
-                "its log-probs are not at the tokens they belong to: texts that differ only in their "
+                "its log-probs are not aligned with its tokens: texts that differ only in their "
                 "last word have different scores before that word, or equal ones at it. Some "
                 "servers are one token off when a prompt has no BOS token; add_bos_token=True may "
                 "help"

@@ -66,7 +66,9 @@ def _orjson() -> Any:
 def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         return value.item()
-    raise ModelError(f"A request cannot hold {type(value).__name__} {value!r}: use plain values.")
+    raise ModelError(
+        f"A request cannot contain {type(value).__name__} {value!r}: use plain values."
+    )
 
 
 class Sender:
@@ -210,7 +212,7 @@ class Sender:
                 values = [read(outputs)]
         except BrokenBody as error:
             where = shown_address(self._model.base_url)
-            text = f"{where} answered with what cannot be read: {str(error).rstrip('.')}"
+            text = f"{where} sent a reply that cannot be read: {str(error).rstrip('.')}"
             raise RequestError(
                 self.redact(f"{text}. {error.advice}".rstrip()),
                 status=200,

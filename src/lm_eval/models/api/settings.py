@@ -171,7 +171,7 @@ def check_arguments(cls: type, model_args: Mapping[str, Any], name: str) -> None
         return
     for argument in model_args:
         if argument not in valid:
-            keys = " Keys come from the environment alone." if may_hold_secrets(argument) else ""
+            keys = " Keys come only from the environment." if may_hold_secrets(argument) else ""
             raise UsageError(
                 f"Model {name!r} has no argument {argument!r}.{did_you_mean(argument, valid)}{keys} "
                 f"Its arguments: {listing(valid, len(valid))}."

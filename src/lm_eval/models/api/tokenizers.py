@@ -27,7 +27,7 @@ from lm_eval.models.sampling import valid_text
 from lm_eval.text.secrets import shown_address
 
 HOW_ELSE = (
-    "Point to a folder with tokenizer.json by tokenizer=FOLDER, let the server tokenize with "
+    "Name a folder with tokenizer.json as tokenizer=FOLDER, let the server tokenize with "
     "tokenizer_backend=remote, or, for tasks that only generate text, set tokenizer_backend=None."
 )
 _ABSENT = (400, 404, 405, 415, 422, 500, 501)

@@ -238,7 +238,9 @@ class AnthropicBatches:
 def _object(body: bytes) -> dict[str, Any]:
     value = json.loads(body)
     if not isinstance(value, dict):
-        raise RequestError(f"The provider answered with what is not an object: {body[:200]!r}")
+        raise RequestError(
+            f"The provider answered with something that is not an object: {body[:200]!r}"
+        )
     return value
 
 

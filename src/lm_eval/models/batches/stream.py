@@ -135,8 +135,8 @@ class BatchStream:
             (index,) = job.indices
             if job.grammar is not None and job.grammar.is_two_phase:
                 raise UsageError(
-                    f"Task {job.task!r}: its answer is held behind free reasons, which takes two "
-                    "requests, and a batch has one. Leave --batch_api or +enforced out."
+                    f"Task {job.task!r}: its answer is enforced after free reasoning, which needs "
+                    "two requests, and a batch has one. Leave --batch_api or +enforced out."
                 )
             key = self._key_of(requests[index])
             lines[uuid.uuid4().hex if key is None else key.hex()] = _Line(index, job)
@@ -154,7 +154,7 @@ class BatchStream:
         if state.refused:
             self._forget(batch)
             raise RequestError(
-                f"The provider refused batch {batch.id}: {self._caller.redact(state.refused)}. Nothing "
+                f"The provider refused batch {batch.id}: {self._caller.redact(state.refused)}. None "
                 "of it was asked. Correct what it names, and run again.",
                 stops_run=True,
             )

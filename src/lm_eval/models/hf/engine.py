@@ -95,7 +95,7 @@ class HFEngine:
         notes = []
         if shrunk := self.scoring.shrunk + self.generating.shrunk:
             notes.append(
-                f"Memory ran out {shrunk} times and smaller batches were taken; scores are the "
+                f"Memory ran out {shrunk} times and smaller batches were used; scores are the "
                 "same. A smaller batch_size saves the time."
             )
         for scorer in self.scorers:

@@ -377,7 +377,7 @@ _FILES = "Check that its files are complete, or update transformers for a new ar
 
 # A part of what transformers says → what it means.
 _MEANINGS = {
-    "trust_remote_code": "it brings Python code of its own, which is not run unless you say so. If you "
+    "trust_remote_code": "it comes with Python code, which is not run unless you say so. If you "
     "trust it, add trust_remote_code=true to --model_args.",
     "backend tokenizer": "it has no tokenizer.json, nor files from which one can be made (for a "
     "tokenizer.model, `pip install sentencepiece`). Give tokenizer= a folder or hub name that has one.",

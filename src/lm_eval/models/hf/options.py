@@ -355,7 +355,7 @@ def read_device(device: Any) -> Any:
         ) from error
     if known.type == "cuda" and not count:
         warnings.warn(
-            f"device={device} was not used: no GPU is to be seen here, so the model runs on the CPU.",
+            f"device={device} was not used: no GPU is visible here, so the model runs on the CPU.",
             LmEvalWarning,
             stacklevel=2,
         )

@@ -241,7 +241,7 @@ NO_DESCRIPTORS = _final(
 )
 LATE = Failure("{where} did not finish its answer within {why} s", "A longer time-out may help.")
 HUNG_UP = Failure("{where} closed the connection without an answer", _CHECK_ADDRESS)
-NO_HTTP = Failure("{where} sent what is not HTTP: {why}", _CHECK_ADDRESS)
+NO_HTTP = Failure("{where} sent something that is not HTTP: {why}", _CHECK_ADDRESS)
 TOO_LARGE = Failure(
     "{where} sent more than {why} bytes for one request",
     "Ask for less in one request, or check what the server sends.",

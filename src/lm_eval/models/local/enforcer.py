@@ -152,8 +152,8 @@ class Constraint:
     def _check(self) -> None:
         if error := self._matcher.get_error():
             raise ModelError(
-                f"llguidance could no longer hold a reply to its grammar: {_in_short(error)}. Nothing "
-                "was answered without it. Ask without +enforced, or give the format a simpler grammar."
+                f"llguidance could no longer hold a reply to its grammar: {_in_short(error)}. No "
+                "reply was written without it. Ask without +enforced, or give the format a simpler one."
             )
 
 

@@ -109,8 +109,8 @@ def provider_key(provider: str, variable: str, *, is_needed: bool) -> str:
     key = os.environ.get(variable, "")
     if is_needed and not key:
         raise ModelError(
-            f"No API key for {provider}: the environment variable {variable} is not set. Give it the "
-            "key, and run again."
+            f"No API key for {provider}: the environment variable {variable} is not set. Set it to "
+            "the key, and run again."
         )
     return key
 

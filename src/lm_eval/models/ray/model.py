@@ -201,8 +201,8 @@ class RayLM(StreamingLM):
         text = self.pool.render(chat_history, add_generation_prompt)
         if text is None:
             raise ModelError(
-                "A chat was to be rendered while no replica was there. The same command goes on from "
-                "the answers that are kept."
+                "A chat could not be rendered, because no replica was there. The same command continues "
+                "from the stored answers."
             )
         return text
 

@@ -91,7 +91,7 @@ def test_a_grammar_that_grows_too_large_is_an_error_and_not_a_free_reply(
 ) -> None:
     grammar = Grammar((Hole(pattern="(?:a?){3000}a{3000}"),))
     with pytest.raises(
-        ModelError, match=r"too many expressions constructed\. Nothing was answered"
+        ModelError, match=r"too many expressions constructed\. No reply was written"
     ):
         reply(enforcer, grammar, wanting("a" * 50))
 
