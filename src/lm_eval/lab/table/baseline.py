@@ -8,39 +8,18 @@ others.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lm_eval.errors import ComparisonError, UsageError, did_you_mean, listing
-from lm_eval.lab.compare.values import ALPHA, CONFOUNDED, INCONCLUSIVE, REAL, Pair
+from lm_eval.lab.compare.values import Pair
 from lm_eval.lab.stored.measurement import Measurement, align, doc_of, taken
 from lm_eval.lab.stored.scores import DIMENSIONS, StoredScore, parts_of_samples, value_in
 from lm_eval.lab.stored.select import SelectedResult, groups_in, tasks_below
+from lm_eval.lab.table.values import BaselineTest
 from lm_eval.stats.estimates import DEFAULT_SEED
 from lm_eval.stats.multiplicity import holm
 
 _BASE, _OTHER = "baseline", "other"
-
-
-@dataclass(frozen=True)
-class BaselineTest:
-    """A score minus that of the baseline, on the same items."""
-
-    difference: float
-    low: float | None
-    high: float | None
-    p: float
-    p_adjusted: float
-    """For all tests of the table, by Holm."""
-    p_remaining: float
-    """The p-value that the difference is more than luck and unread answers, adjusted likewise."""
-    test: str
-
-    @property
-    def verdict(self) -> str:
-        """``real``, ``confounded`` or ``inconclusive``."""
-        if self.p_remaining < ALPHA:
-            return REAL
-        return CONFOUNDED if self.p_adjusted < ALPHA else INCONCLUSIVE
 
 
 class Baseline:

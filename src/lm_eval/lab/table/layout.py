@@ -24,8 +24,8 @@ from lm_eval.lab.stored.scores import (
     value_in,
 )
 from lm_eval.lab.stored.select import Choice, SelectedResult, is_among, selected
-from lm_eval.lab.table.baseline import Baseline, BaselineTest, ItemSource, against_baseline
-from lm_eval.lab.table.values import MARKS, ScoreCell, ScoreTable
+from lm_eval.lab.table.baseline import Baseline, ItemSource, against_baseline
+from lm_eval.lab.table.values import MARKS, BaselineTest, ScoreCell, ScoreTable
 from lm_eval.text.numbers import joined, percent
 
 _COLUMNS = (FORMAT, MODEL, SHOTS, METRIC)

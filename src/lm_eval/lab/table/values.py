@@ -9,11 +9,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lm_eval.lab.compare.values import CONFOUNDED, REAL
+from lm_eval.lab.compare.values import ALPHA, CONFOUNDED, INCONCLUSIVE, REAL
 from lm_eval.lab.stored.scores import PART, StoredScore
-from lm_eval.lab.table.baseline import BaselineTest
 
 MARKS: Mapping[str, str] = {REAL: "*", CONFOUNDED: "†"}
+
+
+@dataclass(frozen=True)
+class BaselineTest:
+    """A score minus that of the baseline, on the same items."""
+
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+    p_adjusted: float
+    """For all tests of the table, by Holm."""
+    p_remaining: float
+    """The p-value that the difference is more than luck and unread answers, adjusted likewise."""
+    test: str
+
+    @property
+    def verdict(self) -> str:
+        """``real``, ``confounded`` or ``inconclusive``."""
+        if self.p_remaining < ALPHA:
+            return REAL
+        return CONFOUNDED if self.p_adjusted < ALPHA else INCONCLUSIVE
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from lm_eval.lab.stored.scores import StoredScore
-from lm_eval.lab.table.baseline import BaselineTest
 from lm_eval.lab.table.targets import TARGETS, csv_text, latex, render
-from lm_eval.lab.table.values import ScoreCell, ScoreTable
+from lm_eval.lab.table.values import BaselineTest, ScoreCell, ScoreTable
 from lm_eval.stats.estimates import Estimate
 
 HOSTILE = (
