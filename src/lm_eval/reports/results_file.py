@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import lm_eval
 from lm_eval.formats.variants import SUFFIX
 from lm_eval.reports.environment import environment, git_hash, package_version, pretty_environment
-from lm_eval.scoring.results import GroupResult, TaskResult
+from lm_eval.scoring.results import ChoiceTally, GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.encode import text_hash
 from lm_eval.text.files import safe_model_name
@@ -38,6 +38,8 @@ _RUN_FIELDS = (
 )
 
 
+_OPTIONAL = ("groups", "chance", "chosen", "data", "score_by", "suites", "choice_order")
+"""Sections that are left out if they are empty."""
 COUNTS = ("truncated_requests", "truncated_tokens", "empty_continuations", "servers")
 """Counters among the facts that ``LM.describe()`` gives."""
 
@@ -133,9 +135,12 @@ def scores_dict(
     all_entries: list[TaskResult | GroupResult] = [*results, *groups]
     intervals = _by_name(all_entries, _intervals)
     scores = _by_name(results, _scores) | _by_name(groups, _group_scores)
-    return {
-        "results": {name: ScoreDict(each, intervals[name]) for name, each in scores.items()},
-        **_groups(groups, intervals),
+    scores = {name: ScoreDict(each, intervals[name]) for name, each in scores.items()}
+    tallies = _known(tasks, "tally")
+    sections = {
+        "results": scores,
+        "groups": {group.name: scores[group.name] for group in groups if group.metrics},
+        "group_subtasks": {group.name: list(group.members) for group in groups},
         "configs": {name: _task_config(result.config) for name, result in tasks.items()},
         "versions": {entry.name: _version(entry) for entry in all_entries},
         "n-shot": {e.name: e.num_fewshot for e in all_entries if e.num_fewshot is not None},
@@ -152,22 +157,26 @@ def scores_dict(
             for name, result in tasks.items()
         },
         "formats": {name: _format(r) for name, r in tasks.items() if r.format is not None},
-        "shows_choices": {
-            name: result.shows_choices
-            for name, result in tasks.items()
-            if result.shows_choices is not None
-        },
-        **_tallies(tasks),
+        "shows_choices": _known(tasks, "shows_choices"),
+        "chance": {name: tally.chance for name, tally in tallies.items()},
+        "chosen": {name: _chosen(tally) for name, tally in tallies.items() if tally.right},
         "primary_metrics": _by_name(results, _primary),
         "fingerprints": {name: dict(result.fingerprints) for name, result in tasks.items()},
-        **_data(tasks),
+        "data": _known(tasks, "data"),
         "intervals": intervals,
         "interval_methods": _by_name(all_entries, _methods),
         "notes": {name: list(result.notes) for name, result in tasks.items() if result.notes},
-        **_parts(results),
-        **_suites(groups),
-        **_choice_orders(tasks),
+        "score_by": _by_name([result for result in results if result.parts], _parts),
+        "suites": {group.name: dict(group.suite) for group in groups if group.suite},
+        "choice_order": {n: o.to_dict() for n, o in _known(tasks, "choice_order").items()},
     }
+    return {name: part for name, part in sections.items() if part or name not in _OPTIONAL}
+
+
+def _known(tasks: Mapping[str, TaskResult], attribute: str) -> dict[str, Any]:
+    """Name → the attribute of its result, for the results in which that is not None."""
+    values = {name: getattr(result, attribute) for name, result in tasks.items()}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def metric_key(metric: str, filter_name: str) -> str:
@@ -216,9 +225,13 @@ def _metrics(metrics: Mapping[str, Estimate], filter_name: str) -> dict[str, Any
 
 def _intervals(entry: TaskResult | GroupResult) -> dict[str, list[float | None] | None]:
     """Score → the ends of its 95 % interval; None if there is none."""
+    return _ends(entry.metrics, f",{entry.filter}")
+
+
+def _ends(metrics: Mapping[str, Estimate], suffix: str) -> dict[str, list[float | None] | None]:
     return {
-        metric_key(metric, entry.filter): None if e.low is None else [e.low, e.high]
-        for metric, e in entry.metrics.items()
+        f"{metric}{suffix}": None if e.low is None else [e.low, e.high]
+        for metric, e in metrics.items()
     }
 
 
@@ -270,13 +283,6 @@ def _group_scores(group: GroupResult) -> dict[str, Any]:
     return {**scores, "sample_len": group.num_docs, **metrics, "sample_count": counts}
 
 
-def _groups(groups: Sequence[GroupResult], intervals: Mapping[str, Any]) -> dict[str, Any]:
-    known = _by_name([group for group in groups if group.metrics], _group_scores)
-    scores = {name: ScoreDict(each, intervals[name]) for name, each in known.items()}
-    subtasks = {group.name: list(group.members) for group in groups}
-    return ({"groups": scores} if scores else {}) | {"group_subtasks": subtasks}
-
-
 def _format(result: TaskResult) -> dict[str, Any]:
     return {
         "format": result.format,
@@ -287,62 +293,27 @@ def _format(result: TaskResult) -> dict[str, Any]:
     }
 
 
-def _data(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
-    """The commits and files of data sets from the hub; nothing if there are none."""
-    data = {name: result.data for name, result in tasks.items() if result.data is not None}
-    return {"data": data} if data else {}
-
-
-def _tallies(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
-    """What guessing would score, and how often each label was chosen and is right."""
-    tallies = {name: result.tally for name, result in tasks.items() if result.tally is not None}
-    chosen = {
-        name: {
-            label: {"chosen": tally.chosen[label], "right": tally.right[label]}
-            for label in sorted(tally.chosen.keys() | tally.right.keys())
-        }
-        for name, tally in tallies.items()
-        if tally.right
+def _chosen(tally: ChoiceTally) -> dict[str, Any]:
+    """Label → how often it was chosen, and how often it is right."""
+    return {
+        label: {"chosen": tally.chosen[label], "right": tally.right[label]}
+        for label in sorted(tally.chosen.keys() | tally.right.keys())
     }
-    chances = {name: tally.chance for name, tally in tallies.items()}
-    return ({"chance": chances} if chances else {}) | ({"chosen": chosen} if chosen else {})
 
 
-def _suites(groups: Sequence[GroupResult]) -> dict[str, Any]:
-    """The parts that the scores of suites are made of; nothing if there are no suites."""
-    suites = {group.name: dict(group.suite) for group in groups if group.suite}
-    return {"suites": suites} if suites else {}
-
-
-def _parts(results: Sequence[TaskResult]) -> dict[str, Any]:
-    """The scores of parts of the docs: task → field → value → n and metrics; nothing without parts."""
-
-    def described(result: TaskResult) -> dict[str, Any]:
-        return {
-            name: {
-                part: {
-                    "n": max((estimate.n for estimate in metrics.values()), default=0),
-                    **_metrics(metrics, result.filter),
-                    **{
-                        metric_key(f"{metric}_ci95", result.filter): None
-                        if estimate.low is None
-                        else [estimate.low, estimate.high]
-                        for metric, estimate in metrics.items()
-                    },
-                }
-                for part, metrics in parts.items()
+def _parts(result: TaskResult) -> dict[str, Any]:
+    """The scores of parts of the docs: field → value → n and metrics."""
+    return {
+        name: {
+            part: {
+                "n": max((estimate.n for estimate in metrics.values()), default=0),
+                **_metrics(metrics, result.filter),
+                **_ends(metrics, f"_ci95,{result.filter}"),
             }
-            for name, parts in result.parts.items()
+            for part, metrics in parts.items()
         }
-
-    with_parts = [result for result in results if result.parts]
-    return {"score_by": _by_name(with_parts, described)} if with_parts else {}
-
-
-def _choice_orders(tasks: Mapping[str, TaskResult]) -> dict[str, Any]:
-    """The effect of the order of choices; nothing if docs were asked in one order."""
-    orders = {n: r.choice_order.to_dict() for n, r in tasks.items() if r.choice_order is not None}
-    return {"choice_order": orders} if orders else {}
+        for name, parts in result.parts.items()
+    }
 
 
 def _run(run: RunInfo) -> dict[str, Any]:
