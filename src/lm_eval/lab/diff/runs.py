@@ -17,6 +17,7 @@ from lm_eval.lab.diff.facts import FactDiff, in_order, result_findings, run_find
 from lm_eval.lab.diff.items import COUNTED, STAGES, ItemDiff, Metric, compare_items
 from lm_eval.lab.stored.measurement import primary_metric
 from lm_eval.lab.stored.run import StoredResult, StoredRun
+from lm_eval.lab.stored.scores import stored_estimate
 from lm_eval.lab.stored.select import check_names, chosen_names, format_name
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate, mean_estimate
@@ -248,26 +249,12 @@ def _made(scores: Sequence[float], clusters: Sequence[str]) -> Estimate:
 
 def _stored(result: StoredResult, metric: Metric) -> Estimate | None:
     scores = result.fact("results") or {}
-    key, filter_name = metric
-    value = scores.get(f"{key},{filter_name}")
-    if not isinstance(value, int | float):
+    key = f"{metric[0]},{metric[1]}"
+    if not isinstance(scores.get(key), int | float):
         return None
-    stderr = scores.get(f"{key}_stderr,{filter_name}")
-    ends = (result.fact("intervals") or {}).get(f"{key},{filter_name}")
-    if ends is None:  # files of earlier versions
-        ends = scores.get(f"{key}_ci95,{filter_name}")
-    if not isinstance(ends, list) or len(ends) != 2:
-        ends = [None, None]
-    low, high = (end if isinstance(end, int | float) else None for end in ends)
+    ends = (result.fact("intervals") or {}).get(key)
     known = (result.fact("n-samples") or {}).get("effective")
-    return Estimate(
-        value=float(value),
-        stderr=stderr if isinstance(stderr, float) else None,
-        low=low,
-        high=high,
-        n=known if isinstance(known, int) else 0,
-        method="as stored",
-    )
+    return stored_estimate(scores, key, ends, known if isinstance(known, int) else 0, "as stored")
 
 
 # In words

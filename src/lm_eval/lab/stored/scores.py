@@ -168,19 +168,27 @@ def _real(value: Any) -> float | None:
 def _estimate(run: StoredRun, name: str, key: str, scores: Mapping[str, Any]) -> Estimate:
     """The score with its interval; if the file has no intervals, from the standard error."""
     results = run.results
-    stderr = _real(scores.get(key.replace(",", "_stderr,", 1)))
     ends = (results.get("intervals", {}).get(name) or {}).get(key)
-    ends = scores.get(key.replace(",", "_ci95,", 1)) if ends is None else ends
     counts = results.get("n-samples", {}).get(name) or {}
     n = int(_real(scores.get("sample_len")) or _real(counts.get("effective")) or 0)
     replies = scores.get("replies")
     if key.startswith("acc_read,") and isinstance(replies, Mapping):
         n = int(_real(replies.get("read")) or 0)
     method = str((results.get("interval_methods", {}).get(name) or {}).get(key, "none"))
-    return _with_ends(float(scores[key]), stderr, ends, n, method)
+    return stored_estimate(scores, key, ends, n, method)
 
 
-def _with_ends(value: float, stderr: float | None, ends: Any, n: int, method: str) -> Estimate:
+def stored_estimate(
+    scores: Mapping[str, Any], key: str, ends: Any, n: int, method: str
+) -> Estimate:
+    """A score of a file, with its standard error and interval.
+
+    ``ends`` are those of the interval, None if the file has them beside the score, as in earlier
+    versions. If there are none and the method is ``none``, the standard error gives the interval.
+    """
+    value = float(scores[key])
+    stderr = _real(scores.get(key.replace(",", "_stderr,", 1)))
+    ends = scores.get(key.replace(",", "_ci95,", 1)) if ends is None else ends
     is_pair = isinstance(ends, list | tuple) and len(ends) == 2
     low, high = (_real(end) for end in ends) if is_pair else (None, None)
     if low is None and high is None and stderr and method == "none":
@@ -227,13 +235,10 @@ def _order(part: str) -> tuple[bool, float, str]:
 def _stored_parts(parts: Mapping[str, Any], score: StoredScore) -> Iterator[StoredScore]:
     key = f"{score.metric},{score.filter}"
     for part, scores in parts.items():
-        value = _real(scores.get(key))
-        if value is not None:
-            stderr = _real(scores.get(key.replace(",", "_stderr,", 1)))
+        if _real(scores.get(key)) is not None:
             ends = scores.get(key.replace(",", "_ci95,", 1))
-            n = int(_real(scores.get("n")) or 0)
             method = "none" if ends is None else score.estimate.method
-            estimate = _with_ends(value, stderr, ends, n, method)
+            estimate = stored_estimate(scores, key, ends, int(_real(scores.get("n")) or 0), method)
             yield replace(score, part=part, estimate=estimate)
 
 
