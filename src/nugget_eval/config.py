@@ -437,7 +437,7 @@ def _entries(given: Mapping[str, Any], path: str) -> Iterable[tuple[str, str, An
 
 
 def _located(error: ConfigurationError, path: str, keys: tuple[str, ...]) -> ConfigurationError:
-    """The error with file and line, where there is a file."""
+    """The error with file and line, if there is a file."""
     if not path:
         return error
     line = key_line(path, keys)

@@ -1,8 +1,8 @@
 """Runs of ``nugget-eval`` as the format lab sees them: nuggets are items, topics are their clusters.
 
 In: a folder that ``nugget-eval run`` or ``compare`` wrote. Out: a run whose results are
-``data@prompt_type×format_type``. A nugget scores 1 if its label is that of the gold; where there is no
-gold, the gain of its label. A missing label scores 0 and counts as not read. ``lm_eval`` finds
+``data@prompt_type×format_type``. A nugget scores 1 if its label is that of the gold; without
+gold, it scores the gain of its label. A missing label scores 0 and counts as not read. ``lm_eval`` finds
 ``READER`` by the entry point ``lm_eval.runs``.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nugget_eval.lab.nuggets import JudgedFolder, JudgedNugget
 
 MORE_FORMATS = "nugget-eval compare --prompt_types short_cot,optimized --format_types json,csv …"
-"""How the same nuggets are judged under other prompts: said where there is nothing to compare."""
+"""The command that judges the same nuggets under other prompts: shown if there is nothing to compare."""
 
 
 class NuggetRuns:
@@ -102,7 +102,7 @@ class NuggetRun(StoredRun):
 
 
 def _folders(path: Path) -> list[Path]:
-    """The folders of a run or of a comparison; none where this is something else."""
+    """The folders of a run or of a comparison; none if this is something else."""
     folder = path.parent if path.is_file() and path.name in (SUMMARY, COMPARISON) else path
     if not folder.is_dir():
         return []

@@ -279,7 +279,7 @@ def _names(config: Config, setting: str, listed: str) -> list[str]:
 
 
 def _contrasts(all_trials: Sequence[Trial]) -> tuple[list[Contrast], str]:
-    """The pairs; where two share no label, none and why."""
+    """The tested pairs; if two share no label, none and the reason."""
     try:
         first = all_trials[0].done
         labels = {trial.name: trial.done.labels for trial in all_trials}

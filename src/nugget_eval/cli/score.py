@@ -39,7 +39,7 @@ from nugget_eval.scores.scores import RunScores, score_runs
 
 
 def score(args: argparse.Namespace) -> int:
-    """Print the scores of files with labels, and write them where that is asked for."""
+    """Print the scores of files with labels, and write them if asked to."""
     config = config_of(args, ["metrics"])
     how = Resampling.from_config(config.metrics, args.seed)
     runs = score_files(args.files, args.nuggets, config, how)
@@ -123,7 +123,7 @@ def agree(args: argparse.Namespace) -> int:
 
 
 def _aligned(gold: Sequence[Labelled], gold_path: str, path: str) -> AlignedLabels:
-    """Labels side by side; passages are put together where gold is about whole topics."""
+    """Labels side by side; passages are merged if gold is about whole topics."""
     items = load_labels(path)
     if not gold or not items:
         raise DataError(f"{path if gold else gold_path} holds no labels.")

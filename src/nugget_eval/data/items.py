@@ -61,7 +61,7 @@ class NuggetItem:
 
 @dataclass(frozen=True)
 class Loaded:
-    """The items of a run, its topics where a nuggets file has them, and remarks for the user."""
+    """The items of a run, its topics if there is a nuggets file, and notes for the user."""
 
     items: list[NuggetItem]
     topics: list[Topic] | None
@@ -71,7 +71,7 @@ class Loaded:
 
 
 def load_items(data: DataConfig) -> Loaded:
-    """The items that the files of ``data`` hold, with gold labels where there are some."""
+    """The items that the files of ``data`` hold, with gold labels if there are any."""
     if data.items:
         if data.nuggets or data.answers:
             raise UsageError(
@@ -178,8 +178,8 @@ def _if_any(labels: tuple[Label | None, ...]) -> tuple[Label | None, ...]:
 def _with_gold(loaded: Loaded, path: str) -> Loaded:
     """The items with the labels of a file, found by run (or passage) and topic.
 
-    Labels of whole topics stay apart where the items are blocks; they are the labels of the items
-    where these come from a single run.
+    Labels of whole topics are kept apart if the items are blocks; if the items come from a single
+    run, they are the labels of the items.
     """
     records = load_labels(path)
     qids = [item.qid for item in loaded.items]

@@ -28,7 +28,7 @@ from nugget_eval.reading.spellings import LABELS, Label, label_of
 Importance: TypeAlias = Literal["vital", "okay"]
 IMPORTANCES: tuple[Importance, ...] = get_args(Importance)
 MISSING = ("", "failed", "error")
-"""What files write, beside null, where a judgement failed."""
+"""What files write, besides null, for a judgement that failed."""
 ALL = "all"
 """The ``qid`` of the line of a metrics file that holds the means."""
 
@@ -113,7 +113,7 @@ class Sentence(Record):
 class Answer(Record):
     """What a run answered to a topic: one line of a TREC RAG run.
 
-    ``run_id`` is "" where the run is named by its file alone.
+    ``run_id`` is "" if only the file names the run.
     """
 
     run_id: str = stored(Row.optional_name, write=or_none)

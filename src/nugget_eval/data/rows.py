@@ -62,7 +62,7 @@ class Row:
         return value
 
     def optional_text(self, *names: str) -> str:
-        """The same, and "" where there is no such key or it holds null."""
+        """The same, or "" if there is no such key or it holds null."""
         if all(self.values.get(name) is None for name in names):
             return ""
         return self.text(*(name for name in names if self.values.get(name) is not None))
@@ -78,7 +78,7 @@ class Row:
         return value
 
     def optional_name(self, name: str) -> str:
-        """The same, and "" where there is no such key or it holds null."""
+        """The same, or "" if there is no such key or it holds null."""
         return "" if self.values.get(name) is None else self.name(name)
 
     def whole_number(self, name: str) -> int | None:
@@ -227,13 +227,13 @@ def _says(row: Mapping[str, Any], key: str, value: Any) -> bool:
 
 
 def spelling(source: Source | None, *names: str) -> str:
-    """Which of ``names`` the file used; the first where it used none."""
+    """Which of ``names`` the file used; the first if it used none."""
     row = source.row if source else {}
     return next((name for name in names if row.get(name) is not None), names[0])
 
 
 def to_line(row: Mapping[str, Any], source: Source | None) -> str:
-    """``row`` as one line; the very line it came from, where nothing was changed."""
+    """``row`` as one line; the very line it came from if nothing was changed."""
     if source and source.line and row == source.row:
         return source.line
     # As the file had it: letters beyond ASCII as they are, or escaped.

@@ -169,7 +169,7 @@ class JudgeCaller:
         return self._chat(call).as_dicts()
 
     def context(self, call: Call) -> Context:
-        """The prompt of a call as the model takes it: plain text for a model without chat."""
+        """The prompt of a call as the model expects it: plain text for a model without chat."""
         return self._as_taken(self._chat(call))
 
     def _as_taken(self, chat: Chat) -> Context:
@@ -264,7 +264,7 @@ class JudgeCaller:
         return self.format(self.items[call.item]).grammar(call.count)
 
     def constrain(self, model: LM) -> None:
-        """Hold the judge to the labels as the config says; where that cannot be, say so."""
+        """Constrain the judge to the labels as the config says; warn or raise if that is impossible."""
         wanted = self._config.model.constrain
         if wanted == "off" or not self.items:
             return

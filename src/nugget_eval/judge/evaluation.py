@@ -53,7 +53,7 @@ class JudgeSpec:
     backend: str | None
     model_args: Mapping[str, Any]
     model: LM | None = None
-    """Where it is made already."""
+    """The model itself, if it is loaded already."""
 
     @property
     def model_name(self) -> str:
@@ -109,7 +109,7 @@ class Evaluation:
         return [item.labelled(labels) for item, labels in pairs]
 
     def scores(self) -> list[RunScores]:
-        """The scores of each run, or of the topics where passages were judged."""
+        """The scores of each run, or of the topics if passages were judged."""
         items = one_per_topic(self.records())
         return score_runs(items, trec_compat=self.config.metrics.trec_compat, how=self.how)
 
@@ -231,7 +231,7 @@ def judge_specs(config: Config, model: LM | None = None) -> list[JudgeSpec]:
 
 
 def prices_of(config: Config, specs: Sequence[JudgeSpec]) -> dict[str, Prices]:
-    """What each judge charges, where a prices file is given."""
+    """What each judge charges, if a prices file is given."""
     if config.logging.prices is None:
         return {}
     known = read_prices(config.logging.prices)
@@ -269,7 +269,7 @@ class Trial:
 
     @property
     def cost(self) -> float | None:
-        """In the currency of the prices, where these are given."""
+        """In the currency of the prices; None without prices."""
         prices = self.done.prices
         if not prices:
             return None
@@ -358,7 +358,7 @@ def _digest(items: Sequence[NuggetItem]) -> str:
 
 
 def check_output(path: str | None) -> Path | None:
-    """The folder for files, made; an error where it cannot be written to."""
+    """The folder for files, created if needed; an error if it cannot be written to."""
     if path is None:
         return None
     folder = Path(path).expanduser()
@@ -376,7 +376,7 @@ def check_output(path: str | None) -> Path | None:
 
 @contextmanager
 def output_folder(path: str | None) -> Iterator[Path | None]:
-    """The folder for files; one that was made for a command that fails at once does not stay."""
+    """The folder for files; removed again if the command fails before it writes a file."""
     wanted = None if path is None else Path(path).expanduser()
     folders = [] if wanted is None else [wanted, *wanted.parents]
     made = [folder for folder in folders if not folder.exists()]

@@ -60,9 +60,9 @@ class JudgedReply:
     too_long: bool = False
     """True if it was never sent, because the model would have seen only the end of the prompt."""
     scores: Mapping[Label, float] | None = None
-    """Label → log-likelihood, where labels were scored; ``text`` is then the likeliest reply."""
+    """Label → log-likelihood, if labels were scored; ``text`` is then the likeliest reply."""
     evidence: PassageEvidence | None = None
-    """Where the nugget was scored; ``text`` is then a reply with the label that follows."""
+    """Set if the nugget was scored; ``text`` is then a reply with the label that follows."""
 
     @property
     def missing(self) -> list[int]:
@@ -101,7 +101,7 @@ class Judged:
 
     @property
     def shown_name(self) -> str:
-        """The judge's name, with a mark where it was held to the labels."""
+        """The judge's name, with a mark if it was constrained to the labels."""
         return self.name if self.held_by is None else f"{self.name} ({self.held_by})"
 
     @property

@@ -1,7 +1,7 @@
 """What the viewer shows of a judged folder: each text with its nuggets, their labels and quotations.
 
-In: a ``JudgedFolder``. Out: plain values for JSON. A quotation is marked in its text where its words
-occur there in this order, whatever is between them.
+In: a ``JudgedFolder``. Out: plain values for JSON. A quotation is marked in its text if its words
+occur there in this order, with only punctuation between them.
 """
 
 from __future__ import annotations

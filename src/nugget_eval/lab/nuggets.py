@@ -45,7 +45,7 @@ class JudgedNugget:
     gold: Label | None
     score: float
     row: Mapping[str, Any] | None
-    """The reply that decided its label, or the last one where none did."""
+    """The reply that decided its label, or the last one if none did."""
 
 
 class JudgedFolder:
@@ -71,7 +71,7 @@ class JudgedFolder:
 
     @property
     def prompt(self) -> Mapping[str, Any]:
-        """Version and fingerprint of the prompt; of the first where topics have different ones."""
+        """Version and fingerprint of the prompt; of the first one if topics have different prompts."""
         return next(iter(self.summary.get("prompts", {}).values()), {})
 
     @property
@@ -82,7 +82,7 @@ class JudgedFolder:
 
     @cached_property
     def metric(self) -> str:
-        """``accuracy`` where any nugget has a gold label, else ``gain``."""
+        """``accuracy`` if any nugget has a gold label, else ``gain``."""
         return ACCURACY if any(self._gold.values()) else GAIN_METRIC
 
     def format(self) -> dict[str, Any]:
@@ -150,7 +150,7 @@ class JudgedFolder:
                 )
 
     def score(self, label: Label | None, gold: Label | None) -> float:
-        """What a label is worth; 0 where it is missing."""
+        """What a label is worth; 0 if it is missing."""
         if label is None:
             return 0.0
         return float(label == gold) if self.metric == ACCURACY else GAIN[label]

@@ -46,7 +46,7 @@ def write_files(folder: Path, done: Evaluation, runs: Iterable[RunScores]) -> li
 
 
 def metrics_names(runs: Sequence[RunScores]) -> dict[str, RunScores]:
-    """File name → run; the name of the run is in it where there are several."""
+    """File name → run; the name of the run is in it if there are several."""
     if len(runs) == 1:
         return {"metrics.jsonl": runs[0]}
     taken: list[str] = []
@@ -61,7 +61,7 @@ def _clean(text: str) -> str:
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write one JSON file; an error where it cannot be written."""
+    """Write one JSON file; an error if it cannot be written."""
     write_output(path, f"{json.dumps(known_secrets().cleaned(value), indent=2, default=str)}\n")
 
 

@@ -91,7 +91,7 @@ class OutputFormat(Definition):
         return self.answer.get("open", "") + listed + self.answer.get("close", "")
 
     def read(self, reply: str, count: int) -> LabelReading:
-        """The labels that a reply gives to ``count`` nuggets, where this format was asked for."""
+        """The labels that a reply gives to ``count`` nuggets, if this format was asked for."""
         return read_labels(reply, count, format_type=self.name)
 
 
@@ -281,7 +281,7 @@ _OPEN: dict[object, PromptCatalogue[Any]] = {
     "domain": _DOMAINS,
     "language": _LANGUAGES,
 }
-"""Kind → where definitions of that kind can be added."""
+"""Kind → the catalogue to which definitions of that kind can be added."""
 
 get_prompt_type = _TYPES.define
 get_output_format = _FORMATS.define

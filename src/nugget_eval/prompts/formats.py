@@ -106,7 +106,7 @@ class NuggetFormat:
         return "\n\n".join(filter(None, sections))
 
     def system_text(self, number: int) -> str:
-        """The system message for that many nuggets."""
+        """The system message for ``number`` nuggets."""
         return _system_text(self, number)
 
     def user_turn(
@@ -128,7 +128,7 @@ class NuggetFormat:
         return self.user.question_turn(item).user, mark
 
     def reply(self, example: Example) -> str:
-        """What a right reply to an example looks like, reasoning included where the type reasons."""
+        """A correct reply to an example, with reasoning if the prompt type asks for it."""
         answer = self.output.write(example.labels)
         if not self.prompt_type.reasons:
             return answer
@@ -148,7 +148,7 @@ class NuggetFormat:
         return self.output.read(reply, count)
 
     def grammar(self, count: int) -> Grammar:
-        """The replies to ``count`` nuggets that are whole: reasons where they are asked for, labels."""
+        """The grammar of a complete reply to ``count`` nuggets: reasons if asked for, then labels."""
         texts = self.output.write([_BLANK] * count).split(_BLANK)
         hole = Hole(choices=tuple(LABELS))
         parts = [part for text in texts for part in (text, hole)][:-1]

@@ -96,7 +96,7 @@ def select_prompt_type(nuggets: Sequence[str], *, is_reasoning_model: bool = Fal
     """The prompt type for these nuggets, with the reason, which is also logged.
 
     Simple nuggets get ``no_reasoning``, moderate ones ``short_cot``, complex ones ``optimized``, or
-    ``long_cot`` where the model is one that thinks at length.
+    ``long_cot`` for a model that thinks at length.
     """
     if isinstance(nuggets, str) or not nuggets:
         raise PromptError(f"A prompt type is chosen for a list of nuggets; got {shorten(nuggets)}.")

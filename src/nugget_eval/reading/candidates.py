@@ -209,7 +209,7 @@ class LabelReading:
     none is missing; ``reason`` says the same in words. ``span`` is the position of the answer in
     the reply, ``spans`` that of each label if it is known. ``conforms`` tells whether the answer is
     in the format that was asked for (None if no particular one was). ``found`` counts the labels
-    that the answer holds, also where they could not be placed. ``candidates`` are all the answers
+    that the answer holds, even if they could not be placed. ``candidates`` are all the answers
     considered, each with its ``excluded`` or ``rank``.
     """
 

@@ -227,7 +227,7 @@ def last_sentence(line: str) -> str:
 
 # Where the judge stops speaking
 
-# How chat templates end a turn, where they are left in a reply.
+# Marks with which chat templates end a turn, if they are left in a reply.
 _END_OF_TURN = re.compile(
     r"<\|(?:im_end|eot_id|end_of_turn|endoftext|end_of_text|end|user|im_start)\|>|</s>|<end_of_turn>|\[INST\]"
     r"|<\|start_header_id\|>"

@@ -48,7 +48,7 @@ _PUNCTUATION = {
     **{ord(first) + i: str(i + 1) for first in "⑴⒈❶➀➊" for i in range(9)},
     **dict.fromkeys(map(ord, "⇒⟶⟹➔➜➝➞➡➙➛⮕↦⇨"), "→"),
 }
-# Where labels of a list are missing, sentences may give them; not where it has too many.
+# If a list lacks labels, sentences may give them; not if it has too many.
 _SAID_ELSEWHERE = ("truncation", "incomplete_index", "unknown_label", "format_error")
 _STRUCK_OUT = re.compile(
     r"(?<!~)~~(?![~\s])[^~\n]{1,1000}~~(?!~)|<(?P<tag>del|s|strike)>[^<>\n]{1,1000}</(?P=tag)>"
@@ -73,8 +73,8 @@ def read_labels(
     """Read the labels that ``response`` gives to ``expected_count`` nuggets.
 
     ``format_type`` is the format that was asked for: of two answers that differ, the last one counts
-    if it alone is in that format. ``case_sensitive`` takes lower-case labels only; ``plain_words``
-    takes yes, true, no, false, none and maybe as well, where each slot holds one word.
+    if it alone is in that format. ``case_sensitive`` accepts lower-case labels only; ``plain_words``
+    also accepts yes, true, no, false, none and maybe, if each slot holds one word.
     """
     count = expected_count if type(expected_count) is int and expected_count > 0 else 0
     words = LabelWords(case_sensitive, plain_words)
@@ -90,7 +90,7 @@ def parse_labels_multi_format(
     """``(labels, count, format_used, error_type)``: the labels of a reply in any format.
 
     ``labels`` has one entry per nugget, or is None. A missing label is None at its position, but only
-    where positions are certain: the reply numbers its labels, or lists one entry per nugget and some
+    if positions are certain: the reply numbers its labels, or lists one entry per nugget and some
     entries are not labels. ``count`` is the number of labels found. ``error_type`` is None if none is
     missing; ``ErrorType`` explains the other values. Never raises.
     """

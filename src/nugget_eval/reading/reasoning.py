@@ -23,7 +23,7 @@ _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`"}
 class Reasoned:
     """What the reasoning says about one nugget; a field that is not there is None.
 
-    ``number`` is the one the reply gives. ``decision`` is None also where it is not a known label.
+    ``number`` is the one in the reply. ``decision`` is None also if it is not a known label.
     """
 
     number: int | None
@@ -41,7 +41,7 @@ def read_reasoning(response: str) -> tuple[Reasoned, ...]:
     """The reasoning about each nugget, in the order written; empty if there is none.
 
     Reads the fields ``nugget=``, ``snippet=``, ``rationale=`` and ``decision=`` wherever they occur: a
-    small model forgets the tags around them. A new number or a field that comes again starts the next.
+    small model forgets the tags around them. A new number or a repeated field starts the next nugget.
     """
     if not isinstance(response, str):
         return ()

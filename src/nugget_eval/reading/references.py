@@ -218,7 +218,7 @@ _LOCATIONS = names(
 def begins_with_number(text: str) -> bool:
     """True if one of the first three words of a text is a number, which may be that of a nugget.
 
-    Not where a word says that it numbers something else (``line 3``), nor for shares.
+    False if a word says that it numbers something else (``line 3``), and for percentages.
     """
     number = _NUMBER_INSIDE.match(text)
     if number is None:
@@ -282,8 +282,8 @@ _WITHOUT_BLANKS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0
 def is_nugget(key: str, *, is_pointed: bool) -> bool:
     """True if the text before a label may be that of a nugget, and so what the label is about.
 
-    ``is_pointed``: an arrow leads from the one to the other. Not where the text is about the answer
-    (``On a strict reading``), a condition or a definition, nor where it is a number or too short.
+    ``is_pointed``: an arrow leads from the text to the label. False if the text is about the answer
+    (``On a strict reading``), a condition or a definition, and if it is a number or too short.
     """
     text = key.strip()
     if (text[:1] in _QUOTES and text[-1:] in _QUOTES) or _NUGGET_FIELD.match(text):

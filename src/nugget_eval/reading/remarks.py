@@ -133,8 +133,8 @@ _AFFIRMATION = re.compile(
 def body_label(body: str, words: LabelWords) -> tuple[Label | None, bool]:
     """The label in an item's text, and whether words explain it, as they would a definition.
 
-    None if two parts of the text name different labels, where words take the label back
-    (``support (only partly)``), and where nothing separates the label from other words.
+    None if two parts of the text name different labels, if words take the label back
+    (``support (only partly)``), and if nothing separates the label from other words.
     """
     whole = words(body)
     if whole is not None:
@@ -274,7 +274,7 @@ def slot_label(text: str, words: LabelWords, *, comments_only: bool = False) -> 
     """The label of a cell, an element or a field that may hold a remark after it.
 
     None if the remark is a number, which may be that of a nugget, and with ``comments_only``
-    where the remark may be a definition.
+    if the remark may be a definition.
     """
     label = words(text)
     if label is not None or len(text) > _LONGEST_SLOT or not STEM.search(text):

@@ -202,7 +202,7 @@ def _is_plain(lead: str) -> bool:
 
 
 def _body_label(body: str) -> Label | None:
-    """The label of an item where it is beyond doubt."""
+    """The label of an item; None unless it is beyond doubt."""
     first = _LABEL_FIRST.fullmatch(body)
     if first is not None:
         label: Label = first["label"]  # type: ignore[assignment]

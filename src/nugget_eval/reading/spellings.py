@@ -71,7 +71,7 @@ _TABLE: dict[str, Label] = {
     **dict.fromkeys(_PARTIAL, LABELS[1]),
     **dict.fromkeys(_NOT, LABELS[2]),
 }
-# Words that are labels only where every slot holds one word and the caller allows it.
+# Words that are labels only if every slot holds one word and the caller allows it.
 _PLAIN_WORDS: dict[str, Label] = {
     **dict.fromkeys(("yes", "true"), LABELS[0]),
     "maybe": LABELS[1],

@@ -1,6 +1,6 @@
 """How well labels agree: a judge with people, and judges with each other.
 
-Every statistic has an interval from resampled topics (or items, where topics are not known), or a reason
+Every statistic has an interval from resampled topics (or items, if topics are not known), or a reason
 why it has none; nothing is NaN. Only items with a label on both sides are compared; ``coverage`` is
 their share.
 """
@@ -129,9 +129,7 @@ def _same_length(first: Labels, second: Labels) -> None:
 
 def _code(label: Label | None) -> int:
     if label not in RANK:
-        raise DataError(
-            f"Unknown label {label!r}. Labels: {', '.join(LABELS)}; None where missing."
-        )
+        raise DataError(f"Unknown label {label!r}. Labels: {', '.join(LABELS)}; None if missing.")
     return RANK[label]
 
 
@@ -146,7 +144,7 @@ def _cells(pairs: Sequence[tuple[Label | None, Label | None]]) -> Floats:
 def _grouped(
     rows: Floats, items: Sequence[int], topics: Sequence[Hashable] | None, how: Resampling
 ) -> tuple[Floats, Resampling]:
-    """Rows summed by topic, and how to resample them: items, where there are not two topics."""
+    """Rows summed by topic, and how to resample them: by items if there are fewer than two topics."""
     names = None if topics is None else [topics[item] for item in items]
     if names is None or len(set(names)) < 2:
         return rows, replace(how, of="items")
@@ -244,7 +242,7 @@ def _fleiss(grouped: tuple[Floats, Resampling], n: int) -> dict[str, Measured]:
 
 # Statistics of sums
 
-# In: arrays whose first axis are the draws. Out: a number for each draw, NaN where it is undefined.
+# In: arrays whose first axis are the draws. Out: a number for each draw, NaN if it is undefined.
 # Labels are in the order not_support, partial_support, support; gold is in the rows.
 
 
@@ -286,7 +284,7 @@ def recall(label: int) -> Callable[[Floats], Floats]:
 
 
 def f1(label: int) -> Callable[[Floats], Floats]:
-    """The harmonic mean of precision and recall; 0 where the label occurs and is never right."""
+    """The harmonic mean of precision and recall; 0 if the label occurs and is never right."""
     return lambda sums: _f1(tables(sums))[:, label]
 
 

@@ -54,15 +54,15 @@ class Resampling:
 
 
 def require_numpy() -> None:
-    """Raise an error with the pip line where numpy is not installed."""
+    """Raise an error with the pip command if numpy is not installed."""
     require("numpy", install=INSTALL)
 
 
 def resampled_sums(sums: Floats, how: Resampling) -> Floats:
     """The column sums of ``sums`` (a row for each topic) in every resample: iters × columns.
 
-    The same seed and number of topics draw the same topics. Items are many and of few kinds, so that it
-    is drawn how many there are of each kind.
+    The same seed and number of topics draw the same topics. Items are many but of few kinds, so the
+    number of items of each kind is drawn.
     """
     rng = np.random.default_rng(how.seed)
     if how.of == "items" and len(sums):
@@ -81,9 +81,9 @@ def measured(
 ) -> Measured:
     """``statistic`` of the column sums with its percentile interval over resampled rows.
 
-    ``statistic`` takes sums (draws × columns) and gives a number for each, NaN where it is undefined;
+    ``statistic`` takes sums (draws × columns) and gives a number for each, NaN if it is undefined;
     ``undefined`` is the reason shown then. ``n`` is what the estimate counts. ``draws`` are the
-    resampled sums, where several statistics share them.
+    resampled sums, if several statistics share them.
     """
     with np.errstate(invalid="ignore", divide="ignore"):
         value = float(statistic(sums.sum(axis=0, keepdims=True))[0])
@@ -104,7 +104,7 @@ def from_draws(
     num_units: int,
     bounds: tuple[Floats, Floats] | None = None,
 ) -> Measured:
-    """``value`` with the percentile interval of ``draws``, of which those that are NaN are left out.
+    """``value`` with the percentile interval of ``draws``; draws that are NaN are left out.
 
     With ``bounds``, the draws of the lowest and the highest value that missing labels allow, the
     interval reaches from the low end of the one to the high end of the other.

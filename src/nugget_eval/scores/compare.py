@@ -46,7 +46,7 @@ class RunDifference(AsDict):
     only_first: tuple[str, ...]
     only_second: tuple[str, ...]
     p_adjusted: float | None = None
-    """Holm's, where the comparison is one of several."""
+    """Adjusted by Holm's method, if the comparison is one of several."""
 
     @property
     def num_topics(self) -> int:
@@ -256,7 +256,7 @@ def tau_ap(gold: Floats, judged: Floats) -> Floats:
     """Tau of average precision (Yilmaz and others) of each draw: mistakes near the top weigh more.
 
     A tie in gold is half right; runs that the judge ties count as the average over their orders.
-    Undefined where either side ties all runs.
+    Undefined if either side ties all runs.
     """
     num_runs = gold.shape[1]
     judged = np.round(judged, 12)
@@ -338,7 +338,7 @@ class Contrast(AsDict):
     """The share of nuggets with the same label under both."""
     kappa: Measured
     measure: str
-    """What is tested: ``accuracy`` against gold, or the mean label where there is no gold."""
+    """What is tested: ``accuracy`` against gold, or the mean label if there is no gold."""
     difference: Measured
     """First less second, as the mean over topics."""
     p: PValue

@@ -69,7 +69,7 @@ class Tally:
         self.lacks_importance = counts[:, 0].sum(axis=1) > 0
         for column, measure in enumerate(MEASURES):
             self._score(column, measure, counts)
-        # Weights are unknown where importance is; nuggetizer has no such score.
+        # Without importance the weights are unknown; nuggetizer has no such score.
         for column in [MEASURES.index("strict_weighted_score"), MEASURES.index("weighted_score")]:
             for scores in (self.values, self.low, self.high):
                 scores[self.lacks_importance, column] = np.nan

@@ -43,7 +43,7 @@ class TopicScore(AsDict):
         return self.labelled / self.total if self.total else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON; a reason only where there is one."""
+        """Ready for JSON; a reason only if there is one."""
         known = AsDict.to_dict(self)
         return {**known, "reason": self.reason} if self.reason else known
 
@@ -65,7 +65,7 @@ class RunScore(AsDict):
     """The mean of a measure over the topics of a run.
 
     ``low`` and ``high`` bound it over the missing labels, also those of topics without any label. The
-    interval of ``mean`` adds to them the choice of topics: where nothing is missing, it is that alone.
+    interval of ``mean`` also covers the choice of topics; if nothing is missing, only that.
     """
 
     mean: Measured
@@ -129,7 +129,7 @@ def score_run(
 ) -> RunScores:
     """The scores of one run from the labels of its answers, one item for each topic.
 
-    With ``topics``, every topic there is scored: labels are missing where it has no item, and for
+    With ``topics``, every topic there is scored: labels are missing if it has no item, and for
     nuggets that its item lacks. An item of another topic, or a topic twice, is an error.
     ``trec_compat`` scores as nuggetizer does: missing labels count as 0, a topic without vital nuggets
     scores 0, and all topics are in the means.

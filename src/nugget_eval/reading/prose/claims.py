@@ -393,7 +393,7 @@ def _subject(phrase: re.Match[str], everyone: Numbers) -> Subject:
 
 
 def _all(phrase: re.Match[str], everyone: Numbers) -> Numbers:
-    """*All three* are three nuggets, even where there are only two."""
+    """*All three* are three nuggets, even if there are only two."""
     number = phrase["all_n"] or phrase["these_size"]
     size = len(everyone) if number is None else _size(number)
     return tuple(range(1, size + 1)) if size >= len(everyone) else ()
