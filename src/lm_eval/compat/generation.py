@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any
 
 from lm_eval.compat.helpers import maybe_warn, warning_once
-from lm_eval.requests.options import REPLY_LIMITS
+from lm_eval.requests.options import REPLY_LIMITS, cut_at_stop
 
 DEFAULT_MAX_LENGTH = 2048
 DEFAULT_MAX_GEN_TOKS = 256
@@ -80,9 +80,7 @@ def postprocess_generated_text(
     """What follows the last ``think_end_token``, up to the first of the stop sequences."""
     if think_end_token:
         generation = generation.rpartition(think_end_token)[2].lstrip()
-    for text in [stop] if isinstance(stop, str) else stop or []:
-        generation = generation.partition(text)[0] if text else generation
-    return generation
+    return cut_at_stop(generation, [stop] if isinstance(stop, str) else stop or [])
 
 
 def truncate_tokens(tokens: Tokens, max_length: int, side: str = "left") -> Tokens:
