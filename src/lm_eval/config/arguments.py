@@ -1,4 +1,4 @@
-"""Arguments as people write them, in a shell or a string → values: ``k=v``, seeds, option files."""
+"""Parses arguments written in a shell or a string: ``k=v``, seeds, option files."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def parse_pairs(
     """``k=v,k=v`` (or one JSON object) as a dict; commas inside brackets and quotes, and before another
     address (``base_url=http://a,http://b``), do not split.
 
-    An error where a name is given twice.
+    A name that occurs twice is an error.
     """
     if isinstance(values, Mapping):
         return dict(values)
     pairs: dict[str, Any] = {}
     for value in [values] if isinstance(values, str) else values or []:
         if value.strip().startswith("{"):
-            for key, given in json_object(value, flag).items():
-                _add(pairs, key, given, flag)
+            for key, parsed in json_object(value, flag).items():
+                _add(pairs, key, parsed, flag)
             continue
         for piece in _top_level_pieces(value):
             key, equals, text = piece.partition("=")
@@ -56,7 +56,7 @@ def _add(pairs: dict[str, Any], key: str, value: Any, flag: str) -> None:
 
 
 def parse_value(text: str) -> Any:
-    """A value as people mean it: true/false, none, numbers, Python literals, else the string."""
+    """The value that a text means: true/false, none, a number, a Python literal, else the text."""
     lowered = text.lower()
     if lowered in ("true", "false"):
         return lowered == "true"
@@ -69,7 +69,7 @@ def parse_value(text: str) -> Any:
 
 
 def json_object(text: str, flag: str) -> dict[str, Any]:
-    """The object that a JSON text holds; anything else is an error that names the flag."""
+    """The object in a JSON text; anything else is an error that names the flag."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         values: dict[str, Any] = {}
@@ -114,7 +114,7 @@ _SEED_NAMES = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 
 
 def split_list(values: Sequence[str] | str | None) -> list[str]:
-    """Names given with commas or spaces between, as one list."""
+    """Names separated by commas or spaces, as one list."""
     texts = [values] if isinstance(values, str) else values or []
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
@@ -141,7 +141,7 @@ def parse_seeds(text: str | int) -> dict[str, int | None]:
 
 
 def parse_batch_size(text: str | None) -> int | str | None:
-    """A number from 1 up, or ``auto`` and ``auto:N``, which are the backend's to understand."""
+    """A number from 1 up, or ``auto`` and ``auto:N``, which the backend interprets."""
     if text is None or text == "auto" or re.fullmatch(r"auto:[1-9]\d*", text):
         return text
     if re.fullmatch(r"0*[1-9][0-9]*", text):
@@ -156,7 +156,7 @@ def check_num_fewshot(count: int | None) -> None:
 
 
 def parse_samples(text: str | Mapping[str, Any] | None) -> dict[str, list[int]] | None:
-    """``{"task": [0, 3]}`` from JSON text or a file that holds it."""
+    """``{"task": [0, 3]}`` from JSON text or from a file."""
     if text is None:
         return None
     value = json_object(_inline_or_file(text), "--samples") if isinstance(text, str) else text
@@ -174,9 +174,9 @@ def option_file_tokens(
 ) -> list[str]:
     """The options of a ``--config`` file as they would be written on the command line.
 
-    They go through the same checks there, and what the user typed comes after them and wins.
-    ``defaults`` holds every option and its value where none is given, ``refused`` those that are known
-    and not supported, with advice; giving them no value is harmless.
+    They pass the same checks there, and options that the user typed come later and win. ``defaults`` has
+    every option and its default, ``refused`` known options that are not supported, with advice; without
+    a value they are harmless.
     """
     from lm_eval.config.yaml import load_yaml
 
@@ -217,7 +217,7 @@ def _is_doc_number(value: Any) -> bool:
 
 
 def _inline_or_file(text: str) -> str:
-    """``--samples`` itself where it is JSON, else what the file of that name holds."""
+    """``--samples`` itself if it is JSON, else the content of the file of that name."""
     if text.lstrip()[:1] in ("{", "["):
         return text
     try:

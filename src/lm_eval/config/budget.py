@@ -1,14 +1,14 @@
-"""What templates and regular expressions of a task may do and take, and how large a data file is.
+"""Limits: what templates and regular expressions may do, and how large a data file may be.
 
-They come with task files, and work on text that strangers wrote: a few characters can keep a machine
-busy for ever. ``bounded`` stops such a call once its thread has used ``MAX_CPU_S`` of CPU time or the
-process has grown by ``MAX_GROWTH_BYTES``; waiting, and a busy machine, do not count. A timer interrupts
-Python code and the matching of patterns, but only in the main thread of a system that has such timers;
+Templates and patterns come with task files and process text from strangers: a few characters can keep a
+machine busy forever. ``bounded`` stops such a call once its thread has used ``MAX_CPU_S`` of CPU time or
+the process has grown by ``MAX_GROWTH_BYTES``; waiting, and a busy machine, do not count. A timer
+interrupts Python code and pattern matching, but only in the main thread of a system with such timers;
 elsewhere a call is not bounded.
 
-A single step in C, such as ``'x' * 10**10``, cannot be stopped. The ``Sandbox`` of templates has no way
-out and no chance; it looks at each step before it is taken and refuses what would make a text or list of
-more than ``MAX_ITEMS``, or a number of more than ``MAX_BITS``.
+A single step in C, such as ``'x' * 10**10``, cannot be interrupted. The ``Sandbox`` of templates allows
+no escape and no randomness; it checks each step in advance and refuses those that would make a text or
+list of more than ``MAX_ITEMS``, or a number of more than ``MAX_BITS``.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ _AGAIN_S = 1.0
 
 
 class BudgetError(Exception):
-    """A call that took more than its share; the message says of what."""
+    """A call that exceeded a limit; the message says which."""
 
 
 class _BudgetWatch:
     """The call that is being timed; there is one at a time, since there is one main thread.
 
-    Starting and stopping must cost next to nothing, so the timer goes on ticking for a while after a
-    call, and a call's time counts from the first tick that finds it.
+    Starting and stopping must cost almost nothing, so the timer goes on ticking for a while after a
+    call, and the time of a call counts from its first tick.
     """
 
     def __init__(self) -> None:
@@ -69,11 +69,11 @@ class _BudgetWatch:
         self._ticks_idle = 0
         self._max_cpu_s = MAX_CPU_S
         self._since: tuple[int, float, int] = (0, 0.0, 0)
-        """The call that the last tick found, and this thread's CPU time and the peak memory then."""
+        """The call at the last tick, with this thread's CPU time and the peak memory then."""
 
     @property
     def is_usable(self) -> bool:
-        """Whether ticks can arrive here; not where somebody else has a use for that signal."""
+        """Whether ticks can arrive; not if something else handles that signal."""
         if self._is_usable is None:
             has_timer = hasattr(signal, "setitimer") and hasattr(signal, "SIGPROF")
             self._is_usable = has_timer and signal.getsignal(signal.SIGPROF) is signal.SIG_DFL
@@ -109,7 +109,7 @@ class _BudgetWatch:
         if number != self._number:
             self._since = (self._number, now_s, peak)
         elif now_s - since_s > self._max_cpu_s:
-            self._since = (number, since_s + _AGAIN_S, peak)  # should something swallow the error
+            self._since = (number, since_s + _AGAIN_S, peak)  # in case the error is swallowed
             raise BudgetError(f"it takes more than {self._max_cpu_s:g} s")
         elif peak - peak_then > MAX_GROWTH_BYTES:
             self._since = (number, since_s, peak)
@@ -120,9 +120,9 @@ _WATCH = _BudgetWatch()
 
 
 def bounded(call: Callable[..., T], *args: Any, max_cpu_s: float | None = None) -> T:
-    """What ``call(*args)`` returns; ``BudgetError`` where it takes too much time or memory.
+    """What ``call(*args)`` returns; ``BudgetError`` if it takes too much time or memory.
 
-    ``max_cpu_s`` is in place of ``MAX_CPU_S``.
+    ``max_cpu_s`` replaces ``MAX_CPU_S``.
     """
     watch = _WATCH
     if (
@@ -139,7 +139,7 @@ def bounded(call: Callable[..., T], *args: Any, max_cpu_s: float | None = None) 
 
 
 def bounded_match(match: Callable[[str], T], text: str, *, pattern: str, owner: str) -> T:
-    """What a user's pattern finds in a text; a pattern that takes too long is a ``ConfigError``."""
+    """The matches of a user's pattern in a text; a pattern that takes too long is a ``ConfigError``."""
     try:
         return bounded(match, text)
     except BudgetError as error:
@@ -150,13 +150,13 @@ def bounded_match(match: Callable[[str], T], text: str, *, pattern: str, owner: 
 
 
 def max_data_bytes() -> int:
-    """How much one data file may hold, once it is unpacked."""
+    """The most bytes of one data file, unpacked."""
     mb = os.environ.get(MAX_DATA_VARIABLE, "")
     return (int(mb) if mb.isdecimal() else MAX_DATA_MB) * 2**20
 
 
 def check_data_size(size: int, path: Path) -> None:
-    """Refuse a data file that is larger than that; a few bytes can unpack to more than a disk holds."""
+    """Refuse a larger data file; a few bytes can unpack to more than fits on a disk."""
     if size > max_data_bytes():
         raise DataError(
             f"{path} holds more than {max_data_bytes() // 2**20:,} MB, unpacked. Split the file, or set "
@@ -165,7 +165,7 @@ def check_data_size(size: int, path: Path) -> None:
 
 
 def _peak_bytes() -> int:
-    """The most memory this process has had so far; 0 where the system does not tell."""
+    """The peak memory of this process; 0 if the system does not tell."""
     if resource is None:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -173,15 +173,15 @@ def _peak_bytes() -> int:
 
 
 MAX_ITEMS = 10_000_000
-"""Characters of a text, or items of a list, that one step may make."""
+"""The most characters of a text, or items of a list, that one step may make."""
 MAX_BITS = 100_000
-"""Size of a number that one step may make."""
+"""The largest number that one step may make, in bits."""
 MAX_DIGITS = 1_000
-"""Places that numbers may be rounded to."""
+"""The most decimal places that numbers may be rounded to."""
 JOINED = "_joined"
 """The filter that ``a ~ b`` is compiled to."""
 COMPILE_ERRORS = (TemplateSyntaxError, SyntaxError, RecursionError, MemoryError, OverflowError)
-"""What compiling a template raises: mistakes in it, or more nesting than Python takes."""
+"""What compiling a template raises: mistakes, or more nesting than Python allows."""
 
 _WITHOUT_CHANCE = {"filters": ("random",), "globals": ("lipsum",)}
 _PRINTF_SIZE = re.compile(r"%[^%a-zA-Z]*?(\*|\d{6,})")
@@ -191,7 +191,7 @@ _TOO_WIDE = "a text is not formatted to a width of a million characters or more"
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Jinja's immutable sandbox with a bound on every step, and without what differs between runs."""
+    """Jinja's immutable sandbox with a limit on every step, and without randomness."""
 
     intercepted_binops = frozenset({"*", "**", "+", "%", "//"})
 
@@ -280,7 +280,7 @@ def _check_printf(text: str) -> None:
 
 
 def _check_call(call: Any, args: Sequence[Any]) -> None:
-    """Refuse a method of a text or list that would make too much of it."""
+    """Refuse a method of a text or list whose result would be too large."""
     call = getattr(call, "__wrapped__", call)  # Jinja wraps ``format``
     text: Any = getattr(call, "__self__", None)
     name = getattr(call, "__name__", "")
@@ -320,7 +320,7 @@ def _check_replaced(text: str, old: Any, new: Any) -> None:
 
 
 def _checked(name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """A filter that looks at its arguments first."""
+    """A filter that checks its arguments first."""
 
     @wraps(call)
     def checked(*args: Any, **kwargs: Any) -> Any:

@@ -1,8 +1,8 @@
 """One field spec and one doc → one value.
 
-A field spec is what a task writes in ``doc_to_text``, ``doc_to_choice``, ``doc_to_target``: a column's
-name, a Jinja template, a Python callable or a literal. Jinja runs in a sandbox, undefined names are
-errors, and every template is compiled once, however many docs it is rendered on.
+A field spec is the value of ``doc_to_text``, ``doc_to_choice`` or ``doc_to_target`` in a task: a
+column's name, a Jinja template, a Python callable or a literal. Jinja runs in a sandbox, undefined names
+are errors, and every template is compiled once, however many docs it is rendered on.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ Doc = Mapping[str, Any]
 Kind = Literal["callable", "literal", "word", "text", "expression", "template"]
 
 DOC = "doc"
-"""The name under which templates have the whole doc, for columns whose names are not words."""
+"""The name of the whole doc in templates, for columns whose names are not words."""
 BARE_WORD = re.compile(r"[^\W\d][\w.-]*")
 
 
 def process_field(doc: Doc, spec: Any, default: Any = None) -> Any:
-    """The value of a field spec on a doc; ``default`` where the spec is None.
+    """The value of a field spec on a doc; ``default`` if the spec is None.
 
     Types are kept: ``"choices"`` and ``"{{ choices.text }}"`` give lists, ``"{{ labels.index(key) }}"``
     an int. A name that the doc does not have is a ``FieldError``, never an empty string.
@@ -137,7 +137,7 @@ def _syntax_problem(source: str, error: Exception) -> FieldError:
 
 
 def is_jinja(source: str) -> bool:
-    """Whether a string holds any Jinja mark-up."""
+    """Whether a string contains any Jinja mark-up."""
     return "{{" in source or "{%" in source or "{#" in source
 
 
@@ -148,7 +148,7 @@ def shorten(text: Any, limit: int = 80) -> str:
 
 
 def template_tokens(source: str) -> list[tuple[str, str]]:
-    """The tokens of a template, ``(kind, text)``, which together are the whole of it."""
+    """All tokens of a template, as ``(kind, text)``."""
     try:
         return [(kind, text) for _, kind, text in _environment().lex(source)]
     except COMPILE_ERRORS as error:
@@ -158,7 +158,7 @@ def template_tokens(source: str) -> list[tuple[str, str]]:
 def template_parts(source: str) -> list[tuple[str, str]] | None:
     """The pieces of a template in order: ``("text", …)`` and ``("expression", …)``.
 
-    None where it holds more than that: statements, comments, or braces that trim what is around them.
+    None if it contains anything else: statements, comments, or braces that trim the text around them.
     """
     pieces: list[tuple[str, str]] = []
     inside: list[str] | None = None
@@ -188,7 +188,7 @@ def _only_expression(tree: nodes.Template) -> nodes.Expr | None:
 
 def _template(environment: Sandbox, tree: nodes.Template) -> Template:
     template = environment.from_string(tree)
-    # Jinja copies them for each doc, and from its ChainMap that takes longer than the rest.
+    # Jinja copies them for each doc; copying its ChainMap takes longer than everything else.
     template.globals = dict(template.globals)
     return template
 
@@ -241,7 +241,7 @@ def _as_it_is(doc: Doc) -> Doc:
 
 
 def _settle(value: Any) -> Any:
-    """A value that can leave Jinja: lazy filters run to the end, undefined parts raise."""
+    """A value that can leave Jinja: lazy filters are run, undefined parts raise."""
     if isinstance(value, Undefined):
         str(value)  # raises, with the name
     if isinstance(value, GeneratorType | map | filter | zip | range):
@@ -254,7 +254,7 @@ def _settle(value: Any) -> Any:
 
 
 def _explain(error: Exception, source: str, doc: Doc) -> NoReturn:
-    """Raise what went wrong in a template as a ``FieldError`` that says what to do."""
+    """Raise an error of a template as a ``FieldError`` that says what to do."""
     if isinstance(error, LmEvalError):
         raise error
     if isinstance(error, _NonePrintedError):
@@ -318,7 +318,7 @@ def _environment(*, prints_none: bool = False) -> Sandbox:
 
 
 def _printed(value: Any) -> Any:
-    """What ``{{ value }}`` prints; refuses None, which would print as the word None."""
+    """The value that ``{{ value }}`` prints; refuses None, which would print as the word None."""
     if value is None:
         raise _NonePrintedError
     return value
@@ -358,7 +358,7 @@ def _column(node: nodes.Expr) -> str | None:
 
 
 def fields_read(spec: Any) -> set[str]:
-    """The names a Jinja spec reads from the doc; a bare word reads itself."""
+    """The names that a Jinja spec reads from the doc; a bare word reads itself."""
     if not isinstance(spec, str):
         return set()
     if not is_jinja(spec):
@@ -367,7 +367,7 @@ def fields_read(spec: Any) -> set[str]:
 
 
 def fields_lacking(spec: Any, doc: Doc) -> list[str]:
-    """The names a spec reads for which the doc has no value."""
+    """The names that a spec reads and for which the doc has no value."""
     return [name for name in fields_read(spec) if doc.get(name) is None and name != DOC]
 
 

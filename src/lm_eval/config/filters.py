@@ -1,7 +1,7 @@
-"""Filters of templates beside Jinja's own: patterns, texts that hold values, boxed answers, indices.
+"""Template filters that Jinja lacks: patterns, texts that contain values, boxed answers, indices.
 
-Text in data is never run: ``from_json`` and ``from_literal`` read values, and refuse anything else.
-What cannot be read is an error that the field reports with the task and the doc, never an empty value.
+Text in data is never executed: ``from_json`` and ``from_literal`` read values and refuse anything else.
+A value that cannot be read is an error that names the task and the doc, never an empty value.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from jinja2 import Undefined
 from lm_eval.config.budget import MAX_ITEMS, bounded
 
 MAX_LITERAL = 200_000
-"""Characters of a Python literal: its syntax tree takes a hundred times as much memory."""
+"""The most characters of a Python literal: its syntax tree takes a hundred times as much memory."""
 _PLAIN = (str, int, float, bool, type(None))
 _SHOWN = 60
 
 
 class FilterError(Exception):
-    """A value that a filter cannot take; the message says which filter and what to do."""
+    """A value that a filter does not accept; the message says which filter and what to do."""
 
 
 # Patterns
@@ -55,11 +55,11 @@ def _compiled(pattern: str, name: str) -> re.Pattern[str]:
         ) from None
 
 
-# Texts that hold values
+# Texts that contain values
 
 
 def from_json(text: str) -> Any:
-    """The value that a JSON text holds; lists and objects keep their types."""
+    """The value of a JSON text; lists and objects keep their types."""
     source = _text(text, "from_json", MAX_ITEMS)
     try:
         return json.loads(source, parse_constant=_refuse_constant)
@@ -78,7 +78,7 @@ def _is_python(text: str) -> bool:
 
 
 def from_literal(text: str) -> Any:
-    """The value that a Python literal holds: texts, numbers, lists, dicts. Tuples become lists."""
+    """The value of a Python literal: texts, numbers, lists, dicts. Tuples become lists."""
     source = _text(text, "from_literal", MAX_LITERAL).strip()
     try:
         value = ast.literal_eval(source)
@@ -112,7 +112,7 @@ _ADJACENT = re.compile(r"[\"']\s*[rRuU]?[\"']")
 
 
 def _joins_texts(source: str) -> bool:
-    """Whether two quoted texts follow each other with nothing but blanks between them."""
+    """Whether two quoted texts follow each other with only white space between them."""
     if not _ADJACENT.search(source):
         return False
     import tokenize
@@ -136,9 +136,9 @@ _BARE_WORD = re.compile(r"[^\s{}$]+")
 
 
 def boxed(text: str, default: Any = FilterError) -> Any:
-    """What the last whole ``\\boxed{…}`` holds, braces balanced; ``\\fbox{…}`` and ``\\boxed 5`` too.
+    """The content of the last complete ``\\boxed{…}``; ``\\fbox{…}`` and ``\\boxed 5`` count too.
 
-    Without one: ``default`` where it is given, else an error.
+    Without one: ``default`` if there is one, else an error.
     """
     content = last_box(_text(text, "boxed"))
     if content is not None:
@@ -152,11 +152,11 @@ def boxed(text: str, default: Any = FilterError) -> Any:
 
 
 def last_box(text: str) -> str | None:
-    """The content of the last whole box in a text; None where it has none."""
+    """The content of the last complete box in a text; None without one."""
     content = None
     for start, end in box_spans(text):
         content = text[start:end].strip()
-    for _ in range(_MOST_NESTED):  # a box that holds nothing but a box
+    for _ in range(_MOST_NESTED):  # a box that contains only a box
         inner = next(box_spans(content), None) if content and _BOX.match(content) else None
         if inner is None or inner[1] < len(content or "") - 1:
             break
@@ -167,7 +167,7 @@ def last_box(text: str) -> str | None:
 def box_spans(text: str) -> Iterator[tuple[int, int]]:
     """Where the contents of boxes begin and end, in order; a box within a box is part of it.
 
-    One that is not closed, as in a reply that was cut off, is left out.
+    A box that is not closed, as in a reply that was cut off, is left out.
     """
     ends = None
     at = 0
@@ -184,7 +184,7 @@ def box_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _bare_box(text: str, start: int) -> tuple[int, int] | None:
-    """The rest of the formula after ``\\boxed 5$``; outside of one, the next word."""
+    """The ``5`` of ``\\boxed 5$``: the rest of the formula; outside a formula, the next word."""
     formula = _BARE_MATH.match(text, start)
     if formula and formula[1].strip():
         return start, formula.end(1)
@@ -218,7 +218,7 @@ def indices(values: Sequence[Any], value: Any) -> list[int]:
     return [index for index, item in enumerate(values) if item == value]
 
 
-# Names of texts
+# Digests
 
 
 def digest(text: str) -> str:
@@ -226,7 +226,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(_text(text, "digest").encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-# What they share
+# Shared checks
 
 
 def _text(value: Any, name: str, longest: int = MAX_ITEMS) -> str:

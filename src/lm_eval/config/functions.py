@@ -1,7 +1,7 @@
 """The Python behind a ``!function a.b.f`` tag in a YAML file: named now, run later.
 
-Comes in: the dotted name and the file that holds the tag. Goes out: ``FunctionRef``, which can be
-called, resolved to any object, or printed back, and which imports nothing before it is used.
+In: the dotted name and the file with the tag. Out: a ``FunctionRef``, which can be called, resolved to
+any object, or printed back, and which imports nothing before it is used.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _LOADED: dict[str, tuple[tuple[int, int], ModuleType]] = {}
 class FunctionRef:
     """The object ``attribute`` of ``module``, looked for beside the YAML file ``source`` first.
 
-    ``folder`` is the folder of that file, None for text that came from no file. With ``allowed``
+    ``folder`` is the folder of that file, None for text that is not from a file. With ``allowed``
     false, using it is an error that says how to allow it. Once resolved, a reference keeps its
-    object: a helper edited during a run does not change the rest of the run.
+    object: editing a helper during a run does not change the run.
     """
 
     module: str
@@ -73,7 +73,7 @@ class FunctionRef:
 
     @property
     def file(self) -> Path | None:
-        """The helper file beside the YAML file; None where a normal import would be made."""
+        """The helper file beside the YAML file; None if the module is imported normally."""
         if self.folder is None:
             return None
         path = Path(self.folder, *self.module.split(".")).with_suffix(".py")
@@ -108,7 +108,7 @@ class FunctionRef:
             raise FieldError(self._call_failed(error)) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The loaded object stays behind: its module exists in this process only.
+        # Without the loaded object: its module exists only in this process.
         return FunctionRef, (self.module, self.attribute, self.folder, self.source, self.allowed)
 
     def _check_allowed(self) -> None:
@@ -138,7 +138,7 @@ class FunctionRef:
         try:
             return importlib.import_module(self.module)
         except ModuleNotFoundError as error:
-            # Missing is the module itself or a parent of it, not something that it imports.
+            # The module itself or a parent of it is missing, not something that it imports.
             if error.name and f"{self.module}.".startswith(f"{error.name}."):
                 raise ConfigError(self._no_module(), path=self.source) from None
             _import_failed(error, f"the module {self.module}", "", str(self))
@@ -172,7 +172,7 @@ def resolved(value: Any) -> Any:
 
 
 def load_helper(file: Path, *, wanted_by: str = "") -> ModuleType:
-    """The module made from a helper file; made again only when the file has changed.
+    """The module of a helper file; loaded again only if the file has changed.
 
     The module is called ``lm_eval_code_<hash of its folder>.<stem>``, so that it can use
     ``from . import sibling`` and two tasks can each have a ``utils.py``.
@@ -196,7 +196,7 @@ def _execute(path: str, wanted_by: str) -> ModuleType:
     module = module_from_spec(spec)
     sys.modules[spec.name] = module
     try:
-        # Compiled from its text, because a cached .pyc is only as fresh as one second.
+        # Compiled from its text, because times in a cached .pyc have a resolution of one second.
         code = compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
         with _siblings_importable(folder):
             exec(code, module.__dict__)
@@ -207,7 +207,7 @@ def _execute(path: str, wanted_by: str) -> ModuleType:
 
 
 def _make_package(name: str, folder: str) -> None:
-    """Enter ``folder`` as a package, without running an ``__init__.py``."""
+    """Register ``folder`` as a package, without running an ``__init__.py``."""
     if name not in sys.modules:
         package = ModuleType(name)
         package.__path__ = [folder]
@@ -218,8 +218,8 @@ def _make_package(name: str, folder: str) -> None:
 def _siblings_importable(folder: str) -> Iterator[None]:
     """Let ``import sibling`` find files of ``folder``; afterwards the interpreter is as before.
 
-    Other tasks may have files of the same name, so what was loaded from here leaves
-    ``sys.modules`` again and what was there under the same name returns.
+    Other tasks may have files of the same name, so modules loaded from here are removed from
+    ``sys.modules`` afterwards, and modules of the same name come back.
     """
     finder = _SiblingFinder(folder)
     _stand_in_for_datasets()
@@ -237,13 +237,13 @@ def _siblings_importable(folder: str) -> Iterator[None]:
 
 
 def _stand_in_for_datasets() -> None:
-    """Let helpers import ``datasets`` where it is not installed; a small table serves most of them."""
+    """Let helpers import ``datasets`` if it is not installed; a small table is enough for most."""
     if "datasets" not in sys.modules and not _is_installed("datasets"):
         sys.modules["datasets"] = STAND_INS.get("datasets")()
 
 
 class _SiblingFinder:
-    """Finds top-level modules in one folder. The standard library and installed packages win."""
+    """Finds top-level modules in one folder. The standard library and installed packages come first."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -298,7 +298,7 @@ def _import_failed(error: BaseException, what: str, path: str, wanted_by: str) -
 
 
 def missing_package(error: BaseException) -> str | None:
-    """The package whose absence made an import fail, as far as the errors tell.
+    """The missing package that made an import fail, as far as the errors tell.
 
     Helpers often catch the first error and raise one that says what to install.
     """
@@ -312,7 +312,7 @@ def missing_package(error: BaseException) -> str | None:
 
 
 def _location(error: BaseException, path: str) -> str:
-    """``file:line`` where the error arose: the innermost location in the helper's own folder."""
+    """``file:line`` of the error: the innermost location in the helper's folder."""
     if isinstance(error, SyntaxError) and error.filename and error.lineno:
         return f"{error.filename}:{error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,7 +1,7 @@
 """CSV text → rows, each column in the narrowest type that fits all its values.
 
-An error says on which line a record is broken. A file without commas in its header may be parted by
-another mark, which is taken where it parts all records alike.
+An error names the line of a broken record. If the header has no comma, another separator is tried, and
+used if it splits all records into equally many values.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def read_csv_text(
     """The rows in ``text``; the first record names the columns.
 
     ``column_names`` (or ``names``) names them instead, and the first record is then a row unless
-    ``header: 0``. ``quotechar: null`` takes quotes as plain text.
+    ``header: 0``. ``quotechar: null`` treats quotes as plain text.
     """
     names = column_names if column_names is not None else names
     has_header = _has_header(header, names, source)
@@ -61,7 +61,7 @@ def read_csv_text(
 
 
 def _delimiter_of(text: str, quotechar: str | None, quoting: int) -> str:
-    """The comma; where the first line has none, what parts all records into equally many values."""
+    """The comma; if the first line has none, what splits all records into equally many values."""
     first = text.lstrip().partition("\n")[0]
     for mark in ";\t|" if "," not in first else "":
         if mark in first:
@@ -123,7 +123,7 @@ def _unlimited_fields() -> Iterator[None]:
 
 
 def _column_names(record: list[str]) -> list[str]:
-    """The header's names; a nameless one is called as pandas calls it."""
+    """The names in the header; a column without one gets the name that pandas would give it."""
     return [name or f"Unnamed: {position}" for position, name in enumerate(record)]
 
 
@@ -183,7 +183,7 @@ def _is_plain_float(value: str) -> bool:
     if not _FLOAT.fullmatch(value):
         return False
     number = float(value)
-    # A number too large for a float, or a whole one it cannot hold exactly, is better left alone.
+    # A number too large for a float, or a whole one that a float cannot represent, stays a text.
     is_whole = _INT.fullmatch(value) is not None and len(value) <= 4000
     return math.isfinite(number) and (not is_whole or int(number) == int(value))
 

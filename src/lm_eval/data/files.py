@@ -1,8 +1,8 @@
 """One data file → rows, by file type: JSON, JSONL, CSV, TSV, text, Parquet, Arrow.
 
-Text goes through unchanged, and an error says which line is broken. Each reader takes a path and its
-own options and returns a ``Table``; ``READERS`` maps a type name (``json``, ``csv`` …) to its reader,
-``file_type`` a file to a type.
+Text is not changed, and an error names the broken line. Each reader takes a path and options and returns
+a ``Table``; ``READERS`` maps a type name (``json``, ``csv`` …) to its reader, ``file_type`` a file to a
+type.
 """
 
 from __future__ import annotations
@@ -42,22 +42,22 @@ SPLIT_WORDS = {
     "validation": ("validation", "valid", "dev", "val"),
     "test": ("test", "testing", "eval", "evaluation"),
 }
-"""Split → the words by which the names of files and folders tell it."""
+"""Split → the words that mean it in the names of files and folders."""
 CANONICAL = {word: split for split, words in SPLIT_WORDS.items() for word in words}
 """A split's word → the split."""
 NOT_DATA = frozenset(("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"))
-"""Files that describe data."""
+"""Files that describe data and contain none."""
 
 _LARGE_BYTES = 2**22
-"""Size from which on a file of JSON lines is read piece by piece."""
+"""A larger file of JSON lines is read piece by piece."""
 _PIECE_BYTES = 2**18
 _ROWS_AT_ONCE = 1024
-"""Of a Parquet file: a few bytes can say that a long text is repeated in every row."""
+"""Rows of a Parquet file: a few bytes can repeat a long text in every row."""
 
 
 @dataclass(frozen=True)
 class FileReader:
-    """How files of one type are read: the function, and the options it takes."""
+    """How to read files of one type: the function, and its options."""
 
     read: Callable[..., Table]
     options: tuple[str, ...] = ()
@@ -74,13 +74,13 @@ class FileReader:
 
 
 def file_type(path: str | Path) -> str | None:
-    """The type that a file's name tells, or None."""
+    """The type of a file by its name, or None."""
     path = Path(str(path).lower())
     return SUFFIXES.get(Path(path.stem).suffix if path.suffix in COMPRESSED else path.suffix)
 
 
 def stem(path: Path) -> str:
-    """A file's name without what tells its type."""
+    """A file's name without its endings."""
     return Path(path.stem).stem if path.suffix.lower() in COMPRESSED else path.stem
 
 
@@ -100,7 +100,7 @@ def _read_json(path: Path, *, field: str | None = None, encoding: str = "utf-8")
 def _streamed(path: Path, encoding: str) -> Table | None:
     """The rows of a large file of JSON lines, which is never in memory as a whole.
 
-    None for a file of another shape, and for one with an error in it: reading it whole tells which.
+    None for a file of another shape, or with an error: reading it whole then reports the error.
     """
     rows = RowCollector()
     try:
@@ -162,7 +162,7 @@ def _read_parquet(path: Path, *, columns: list[str] | None = None) -> Table:
 
 
 def _read_arrow(path: Path) -> Table:
-    """An Arrow file: a stream, as the ``datasets`` library saves it, or a file with a footer."""
+    """The rows of an Arrow file: a stream, as the ``datasets`` library saves it, or with a footer."""
     pyarrow = _import_pyarrow(path)
     from pyarrow import ipc
 
@@ -193,7 +193,7 @@ def _rows_of_batches(batches: Iterable[Any], names: list[str], path: Path) -> Ta
 
 
 def _unpacked_bytes(batch: Any) -> int:
-    """The size of a batch once each row has its own values: a dictionary names a long text briefly."""
+    """The size of a batch once each row has its own values: a dictionary stores a long text once."""
     size = int(batch.nbytes)
     for column in batch.columns:
         values = getattr(column, "dictionary", None)
@@ -207,7 +207,7 @@ def _repeated_bytes(values: Any, indices: Any) -> int:
 
     try:
         return int(compute.sum(compute.take(compute.binary_length(values), indices)).as_py() or 0)
-    except ArrowNotImplementedError:  # numbers and the like: each takes the same
+    except ArrowNotImplementedError:  # numbers and the like: all have the same size
         return int(values.nbytes) // len(values) * len(indices)
 
 
@@ -269,14 +269,14 @@ def _bytes(path: Path) -> bytes:
 
 
 def _broken_archives() -> tuple[type[Exception], ...]:
-    """What unpacking raises; only looked up once something was raised."""
+    """What unpacking raises; looked up only when something was raised."""
     import lzma
 
     return (lzma.LZMAError, zlib.error, ValueError)  # pyarrow's errors are ValueErrors
 
 
 def _trouble() -> tuple[type[Exception], ...]:
-    """What reading JSON lines raises; reading the file whole tells it in words."""
+    """What reading JSON lines raises; reading the file whole gives a better message."""
     return (OSError, EOFError, LookupError, RecursionError, *_broken_archives())
 
 
@@ -339,9 +339,9 @@ def _read_json_lines(text: str, source: str) -> Table:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """One line after the other: a list of all would be the whole file a second time.
+    """One line after the other: a list of all would be a second copy of the file.
 
-    They end at "\\n" only: JSON strings may hold U+2028 and the like as they are.
+    Lines end only at "\\n": JSON strings may contain U+2028 and the like.
     """
     start = 0
     while (end := text.find("\n", start)) >= 0:
@@ -351,7 +351,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    # Each line is decoded by itself, and would bring its own copy of every key.
+    # Each line is decoded separately, with a separate copy of every key.
     result = {intern(name): value for name, value in pairs}
     if len(result) < len(pairs):
         names = [name for name, _ in pairs]
@@ -396,7 +396,7 @@ def _at_field(value: Any, field: str, source: str) -> Any:
 
 
 def _refuse_single_object(text: str, source: str) -> None:
-    """Explain a file that is one object over several lines; return if it is not that."""
+    """Raise for a file that is one object over several lines; return for any other."""
     try:
         value = _DECODER.decode(text)
     except (ValueError, RecursionError):

@@ -35,13 +35,13 @@ HUB_ONLY = frozenset(
 
 
 def _nothing() -> None:
-    """What a change calls where nobody wants to know of it."""
+    """The default of ``on_change``."""
 
 
 class Splits(Mapping[str, Table]):
     """Split name → ``Table``; a split's files are read when it is first asked for.
 
-    ``any_name`` is a loader that answers to whatever name comes first, for data that is one file.
+    ``any_name`` is a loader for whatever name is asked for first, for data that is one file.
     ``synonyms`` lets ``dev`` find ``validation``.
     """
 
@@ -59,15 +59,15 @@ class Splits(Mapping[str, Table]):
         self._synonyms = synonyms
         self._tables: dict[str, Table] = {}
         self.on_change: Callable[[], None] = _nothing
-        """What is called when a split is replaced."""
+        """Called when a split is replaced."""
         self.origin: HubData | None = None
-        """Where the rows come from, if that is a data set of the hub."""
+        """The data set of the hub that the rows come from, if any."""
         self.columns: Any = None
         """The columns that every split must have, as a task file states them."""
 
     @property
     def names(self) -> list[str]:
-        """The splits there are; empty for a single file that nobody has named yet."""
+        """The names of the splits; empty for a single file whose split was not asked for yet."""
         return list(self._loaders)
 
     def __getitem__(self, name: str) -> Table:
@@ -110,7 +110,7 @@ class Splits(Mapping[str, Table]):
     @overload
     def get(self, name: str, /, default: T) -> Table | T: ...
     def get(self, name: str, /, default: Any = None) -> Any:
-        """The split, or ``default`` where there is none of that name."""
+        """The split, or ``default`` if there is none of that name."""
         if name not in self:
             return default
         return self[name]
@@ -175,7 +175,7 @@ class Splits(Mapping[str, Table]):
 
 @dataclass(frozen=True)
 class FileLoader:
-    """Reads files in order into one table; without a type, each file's name tells its own.
+    """Reads files in order into one table; without a type, each file's name decides its type.
 
     ``paths`` may be a function that fetches them.
     """
@@ -186,7 +186,7 @@ class FileLoader:
     dates: bool = False
 
     is_private: bool = False
-    """Whether nobody else may see these rows, because they may be changed."""
+    """Whether these rows are not shared, because they may be changed."""
 
     def __call__(self) -> Table:
         paths = self.paths() if callable(self.paths) else self.paths
@@ -199,7 +199,7 @@ class FileLoader:
         return table
 
     def _key(self, paths: Sequence[Path]) -> tuple[Any, ...]:
-        """What decides the rows: the files as they are now, and how they are read."""
+        """A key that is equal for equal rows: the files as they are now, and how they are read."""
         stats = [(str(path), path.stat()) for path in paths]
         files = tuple((name, stat.st_ino, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
         return files, self.type_name, repr(sorted(self.options.items())), self.dates
@@ -213,7 +213,7 @@ class FileLoader:
         if len(tables) > 1:
             columns = [name for table in tables for name in table.column_names]
             table = Table.owning([row for table in tables for row in table], columns)
-        # The library reads a list under a `field` in another way, which makes no dates.
+        # The library reads a list under a `field` differently, without dates.
         has_dates = self.dates and {*kinds} <= {"json", "jsonl"} and "field" not in self.options
         if not has_dates:
             return table
@@ -221,7 +221,7 @@ class FileLoader:
 
 
 _READ: WeakValueDictionary[tuple[Any, ...], Table] = WeakValueDictionary()
-"""What is in use of the files that were read: tasks that share a file share its rows."""
+"""Tables in use of the files that were read: tasks that share a file share its rows."""
 
 
 def type_of(path: Path) -> str:
@@ -235,13 +235,13 @@ def type_of(path: Path) -> str:
     return type_name
 
 
-def splits_of(given: Any, source: str) -> Splits:
-    """Splits that code brings."""
-    if not isinstance(given, Mapping):
+def splits_of(dataset: Any, source: str) -> Splits:
+    """Splits from a task's own code."""
+    if not isinstance(dataset, Mapping):
         raise DataError(
-            f"{source} gives {shorten(given)}; expected a mapping of split names to rows."
+            f"{source} gives {shorten(dataset)}; expected a mapping of split names to rows."
         )
-    return Splits({name: _table_of(rows) for name, rows in given.items()}, source)
+    return Splits({name: _table_of(rows) for name, rows in dataset.items()}, source)
 
 
 def _table_of(rows: Any) -> Callable[[], Table]:
@@ -251,7 +251,7 @@ def _table_of(rows: Any) -> Callable[[], Table]:
 
 
 def mappings(rows: Any, key: str) -> list[dict[str, Any]]:
-    """Docs that a task's own code or YAML brings, checked to be docs."""
+    """Docs from a task's own code or YAML, checked to be mappings."""
     if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
         raise DataError(f"{key} gives {shorten(rows)}; expected a list of docs (mappings).")
     docs = list(rows)
@@ -266,11 +266,11 @@ def mappings(rows: Any, key: str) -> list[dict[str, Any]]:
 
 COLUMN_TYPES = ("string", "int", "float", "bool", "list", "dict", "any")
 _FITS = {"float": ("float", "int"), "any": None}
-"""Type → the types of values that fit it, where that is not the type alone; None: all."""
+"""Type → the types of values that fit it, if not only the type itself; None: all."""
 
 
 def expected_columns(columns: Any) -> dict[str, str]:
-    """``columns:`` as a task file has it, a list of names or name → type, as name → type."""
+    """``columns:`` of a task file, a list of names or a mapping, as name → type."""
     if isinstance(columns, list):
         columns = dict.fromkeys(columns, "any")
     if not isinstance(columns, Mapping) or not columns:
@@ -292,7 +292,7 @@ def expected_columns(columns: Any) -> dict[str, str]:
 
 
 def check_columns(table: Table, columns: Any, *, source: str, split: str) -> None:
-    """Refuse rows that lack an expected column, or hold another type in it. None fits every type."""
+    """Refuse rows that lack an expected column, or have another type in it. None fits every type."""
     problems = []
     kinds = table.features
     for name, expected in expected_columns(columns).items():
@@ -319,7 +319,7 @@ def _said(kind: str) -> str:
     return {"mixed": "values of several types", "dict": "objects"}.get(kind, f"{kind}s")
 
 
-# Date strings in JSON → dates, as ``datasets`` reads them: for comparisons with the harness alone
+# Date strings in JSON → dates, as ``datasets`` reads them: only for comparisons with the harness
 
 
 _DATE = re.compile(
@@ -368,7 +368,7 @@ def _typed_objects(values: Sequence[dict[str, Any] | None]) -> list[Any]:
     names = dict.fromkeys(name for value in typed for name in value or ())
     for name in names:
         having = [value for value in typed if value is not None and name in value]
-        for value, item in zip(having, _typed([one[name] for one in having]), strict=True):
+        for value, item in zip(having, _typed([value[name] for value in having]), strict=True):
             value[name] = item
     return typed
 

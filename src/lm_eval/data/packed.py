@@ -1,7 +1,7 @@
-"""Rows of a large table in little memory: packed in blocks, of which a few at a time are unpacked.
+"""Rows of a large table in little memory: packed in blocks, a few of them unpacked at a time.
 
-``RowCollector`` takes rows as a file is read: a small table is a list of them, a large one is packed.
-Reading packed rows in order costs little; reading them here and there means unpacking a block for each.
+``RowCollector`` collects rows while a file is read: a small table becomes a list, a large one is packed.
+Reading packed rows in order costs little; reading them at random unpacks a block for each.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ PLAIN_ROWS = 16_384
 """A table of at most this many rows is a list of them."""
 BLOCK_ROWS = 256
 _UNPACKED_BLOCKS = 8
-"""As many as docs may be under way in a run, and a few more."""
+"""Enough for all docs in progress in a run, and a few more."""
 
 
 class PackedRows(Sequence[Row]):
-    """Rows in blocks. A row is a dict as long as its block is unpacked, then a new one: only read it."""
+    """Rows in blocks. Only read rows: once its block is packed again, a row is a new dict."""
 
     def __init__(self) -> None:
         self.columns: tuple[str, ...] = ()
-        """What every row gets, in this order; None where it has no value."""
+        """The columns of every row, in this order; None for a missing value."""
         self._blocks: list[bytes] = []
         self._count = 0
         self._unpacked: list[tuple[int, list[Row]]] = [(-1, [])] * _UNPACKED_BLOCKS
@@ -62,7 +62,7 @@ class PackedRows(Sequence[Row]):
             yield from self._unpack(block)
 
     def as_packed(self) -> Iterator[Row]:
-        """The rows with the keys that they came with."""
+        """The rows with their original keys."""
         for block in self._blocks:
             yield from marshal.loads(zlib.decompress(block))
 
@@ -77,7 +77,7 @@ class PackedRows(Sequence[Row]):
 
 
 class RowCollector:
-    """Takes rows one by one, or many at a time; ``rows`` gives them back, and ``columns`` their keys."""
+    """Collects rows one by one, or many at a time; ``rows`` returns them, ``columns`` their keys."""
 
     def __init__(self, columns: Iterable[str] = ()) -> None:
         self._columns: dict[str, None] = dict.fromkeys(columns)
@@ -89,7 +89,7 @@ class RowCollector:
         return len(self._plain) + len(self._packed or ())
 
     def add(self, row: Row) -> None:
-        """The next row."""
+        """Add a row."""
         if row.keys() != self._columns.keys():
             self._columns.update(dict.fromkeys(row))
         self._plain.append(row)
@@ -97,7 +97,7 @@ class RowCollector:
             self._pack()
 
     def extend(self, rows: Iterable[Row]) -> None:
-        """The next rows."""
+        """Add rows."""
         for row in rows:
             self.add(row)
 
@@ -123,7 +123,7 @@ class RowCollector:
         try:
             for start in range(0, whole, BLOCK_ROWS):
                 packed.append_block(self._plain[start : min(start + BLOCK_ROWS, whole)])
-        except ValueError:  # such as dates: these rows stay as they are
+        except ValueError:  # values such as dates cannot be packed: all rows stay as they are
             self._plain = [*packed.as_packed(), *self._plain[start:]]
             self._packed = None
             self._pack_from = sys.maxsize

@@ -33,7 +33,7 @@ def is_on_hub(
     *,
     base_dir: Path | str | None = None,
 ) -> bool:
-    """Whether ``load_splits`` would ask the hub (or another server) rather than read local files."""
+    """Whether ``load_splits`` would use the hub (or another server) rather than local files."""
     if dataset_path in READERS:
         return _has_url((dataset_kwargs or {}).get("data_files"))
     search = SearchPath(base_dir)
@@ -58,11 +58,11 @@ def load_splits(
     """The splits of a dataset; nothing local is read yet, but every named file must exist.
 
     ``base_dir`` is the folder of the task's YAML file. ``dataset_name`` chooses a subfolder of a
-    local folder or a configuration on the hub; for plain files it means nothing. ``revision`` and
-    ``files`` (split → names or patterns) choose a commit and files of a data set on the hub; a
-    local folder has files alone. ``reads_dates`` makes dates of date strings in JSON, as the
-    ``datasets`` library does. ``has_media``: rows hold images or audio, which that library decodes.
-    ``is_private``: rows may be changed, so that they are not shared with others who read the same.
+    local folder or a configuration on the hub; for plain files it has no meaning. ``revision`` and
+    ``files`` (split → names or patterns) choose a commit and files of a data set on the hub; for a
+    local folder, only ``files`` applies. ``reads_dates`` turns date strings in JSON into dates, as the
+    ``datasets`` library does. ``has_media``: rows contain images or audio, which that library decodes.
+    ``is_private``: rows may be changed, so they are not shared with other tasks.
     """
     if not isinstance(dataset_path, str) or not dataset_path.strip():
         raise DataError(f"dataset_path is {dataset_path!r}; it needs a file, a folder or a name.")
@@ -168,7 +168,7 @@ def _from_file(path: Path, options: dict[str, Any]) -> Splits:
 
 
 def _read_by(splits: Splits, *, dates: bool, is_private: bool) -> Splits:
-    """The same splits, their files read in another way."""
+    """The same splits, with their files read in this way."""
     if not dates and not is_private:
         return splits
 
@@ -278,7 +278,7 @@ def _by_split(files: list[Path], folder: Path) -> dict[str, list[Path]]:
 
 
 def _label(path: Path, folder: Path) -> str:
-    """The split that a file's name tells: its shard's, one split word in it, or the whole name."""
+    """The split of a file by its name: the name of its shards, the split word in it, or all of it."""
     parent = path.parent
     if parent != folder and parent.name in CANONICAL:
         return parent.name
@@ -295,16 +295,16 @@ def _is_shard(path: Path, folder: Path) -> bool:
     return in_split_folder or _SHARD.fullmatch(stem(path)) is not None
 
 
-# Where local data files are looked for: beside the YAML file, then in the current folder
+# Local data files: beside the YAML file, then in the current folder
 
 
 class SearchPath:
-    """The folders in which a relative path is looked for, in order."""
+    """The folders in which to look for a relative path, in order."""
 
     def __init__(self, base_dir: Path | str | None) -> None:
-        here = Path.cwd()
-        first = here if base_dir is None else Path(base_dir)
-        self.folders = [first] if first.resolve() == here.resolve() else [first, here]
+        current = Path.cwd()
+        first = current if base_dir is None else Path(base_dir)
+        self.folders = [first] if first.resolve() == current.resolve() else [first, current]
 
     def find(self, written: str) -> Path | None:
         """The file or folder of that name, or None."""
@@ -336,7 +336,7 @@ class SearchPath:
         return paths
 
     def missing(self, written: str, *, what: str = "file", why: str = "") -> str:
-        """The message for a path that is nowhere: where it was looked for, and what is there."""
+        """The message for a missing path: where it was looked for, and what is there."""
         candidates = self._candidates(written)
         name = candidates[0].name
         there = [_names_in(path.parent) for path in candidates]
@@ -376,7 +376,7 @@ class SearchPath:
 
 
 def _check_plain(path: Path) -> None:
-    """Refuse devices, pipes and the system's own pages, which may have no end."""
+    """Refuse devices, pipes and files in ``/proc``, which may have no end."""
     if not path.is_file() or path.resolve().is_relative_to("/proc"):
         raise DataError(
             f"{str(path)!r} is not a plain file but a device, a pipe or a page of the system. Copy what "

@@ -1,7 +1,7 @@
 """The docs of one split: an immutable sequence of rows that share one schema.
 
-It answers to the part of the ``datasets.Dataset`` interface that task helpers use (``map``,
-``filter``, ``select``, ``features`` …), so that a ``process_docs`` runs on local files unchanged.
+It has the part of the ``datasets.Dataset`` interface that task helpers use (``map``, ``filter``,
+``select``, ``features`` …), so that a ``process_docs`` runs on local files unchanged.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _NO_EFFECT = frozenset(
 class Table(Sequence[Any]):
     """Rows of one schema: a key absent from a row is None, columns come in first-seen order.
 
-    Every row handed out is a copy, nested lists and dicts included, so nothing done to it
-    changes the table. ``table[3]`` is a row, ``table[2:5]`` a table, ``table["name"]`` a column.
+    Every row returned is a copy, nested lists and dicts included, so changing it does not change
+    the table. ``table[3]`` is a row, ``table[2:5]`` a table, ``table["name"]`` a column.
     """
 
     __slots__ = ("__weakref__", "_columns", "_features", "_nested", "_rows")
@@ -43,7 +43,7 @@ class Table(Sequence[Any]):
 
     @classmethod
     def from_list(cls, rows: Iterable[Mapping[str, Any]]) -> Table:
-        """A table of any mappings; they are copied."""
+        """A table of mappings, which are copied."""
         return cls(rows)
 
     @classmethod
@@ -64,16 +64,16 @@ class Table(Sequence[Any]):
         return cls(df.to_dict("records"))
 
     def to_pandas(self) -> Any:
-        """The rows as a data frame, where pandas is installed."""
+        """The rows as a data frame, if pandas is installed."""
         import pandas  # type: ignore[import-untyped]  # optional
 
         return pandas.DataFrame(self.to_list(), columns=list(self._columns))
 
     @classmethod
     def owning(cls, rows: list[Row], columns: Iterable[str] = ()) -> Table:
-        """A table that takes over freshly made rows without copying; the caller lets go of them.
+        """A table of new rows that are not copied; the caller must not keep them.
 
-        ``columns`` come first, and are there even when no row has them.
+        ``columns`` come first, and exist even if no row has them.
         """
         table = cls.__new__(cls)
         table._own(rows, columns)
@@ -81,7 +81,7 @@ class Table(Sequence[Any]):
 
     @classmethod
     def collected(cls, collector: RowCollector) -> Table:
-        """A table of the rows that were collected; many of them stay packed."""
+        """A table of the collected rows; if there are many, they stay packed."""
         rows = collector.rows()
         if isinstance(rows, list):
             return cls.owning(rows, collector.columns)
@@ -152,9 +152,9 @@ class Table(Sequence[Any]):
         return f"Table({len(self)} rows: {listing(self._columns)})"
 
     def own_rows(self) -> list[Row]:
-        """The rows themselves, for one reader that may do with them as it likes.
+        """The rows themselves, for a caller that may change them.
 
-        What is done to them is done to the table. Rows that are read many times are read faster so.
+        Changing them changes the table. Unpacked rows are faster to read many times.
         """
         if isinstance(self._rows, PackedRows):
             self._rows = list(self._rows)
@@ -162,7 +162,7 @@ class Table(Sequence[Any]):
 
     @property
     def rows(self) -> Sequence[Row]:
-        """The rows themselves, for those who only read them: a large table leaves them packed."""
+        """The rows themselves, for reading only: those of a large table stay packed."""
         return self._rows
 
     def to_list(self) -> list[Row]:
@@ -193,8 +193,8 @@ class Table(Sequence[Any]):
     ) -> Table:
         """Each row with what ``function`` returns for it merged in; None leaves the row as it is.
 
-        ``remove_columns`` go before merging, so a returned key of that name stays. Options of
-        ``datasets`` that only concern speed are accepted.
+        ``remove_columns`` are removed before merging, so a returned key of that name stays. Options of
+        ``datasets`` that affect only speed are accepted.
         """
         _check_options(options)
         removed = _as_list(remove_columns)

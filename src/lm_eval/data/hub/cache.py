@@ -1,8 +1,8 @@
-"""The files of data sets on this disk: by commit, whole, and what the hub says they are.
+"""The cache of data sets on this disk: complete files by commit, checked against the hub's digests.
 
 The folders are those of the hub's own tools (``datasets--owner--name/snapshots/COMMIT/…``, blobs by
-digest, refs), so that what either has downloaded serves the other. Beside them, ``lm-eval/COMMIT.json``
-lists the files of a commit, which tells a data set's splits without a network.
+digest, refs), so that each can use what the other has downloaded. In addition, ``lm-eval/COMMIT.json``
+lists the files of a commit, from which the splits of a data set are known without a network.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ class RepoFile:
 
     @property
     def digest(self) -> str | None:
-        """What the content must have; also the name of the file among the blobs."""
+        """The digest that the content must have; also the name of the blob."""
         return self.sha256 or self.git_sha1
 
 
 def checked_path(path: object, repo_id: str) -> str:
-    """A path inside a data set; one that leads out of it is refused."""
+    """A path inside a data set; a path that leads out of it is refused."""
     parts = path.split("/") if isinstance(path, str) else [""]
     leads_out = any(part in ("", ".", "..") for part in parts) or (
         os.name == "nt" and ":" in str(path)
@@ -103,10 +103,10 @@ class RepoFolder:
         self.folder = cache / name
         self._locks = cache / ".locks" / name
 
-    # what is known of the data set
+    # What is known about the data set
 
     def commit_of(self, revision: str) -> str | None:
-        """The commit that a revision was when it was last asked for."""
+        """The commit of a revision when it was last asked for."""
         if SHA.fullmatch(revision):
             return revision if self._has(revision) else None
         commit = _text(self.folder / "refs" / revision).strip()
@@ -121,7 +121,7 @@ class RepoFolder:
 
     @property
     def moved_to(self) -> str | None:
-        """The name that the data set has now, where it was renamed."""
+        """The new name of the data set, if it was renamed."""
         name = _text(self.folder / _LISTS / "moved-to").strip()
         return name if REPO_ID.fullmatch(name) and name != self.repo_id else None
 
@@ -129,7 +129,7 @@ class RepoFolder:
         self._note(self.folder / _LISTS / "moved-to", name)
 
     def files_at(self, commit: str) -> list[RepoFile] | None:
-        """The files of a commit as the hub listed them; None where that was never asked."""
+        """The files of a commit as the hub listed them; None if it was never asked."""
         try:
             listed = json.loads(_text(self._list_of(commit)) or "null")
             files = None if listed is None else [RepoFile(**entry) for entry in listed["files"]]
@@ -146,7 +146,7 @@ class RepoFolder:
         self._note(self._list_of(commit), json.dumps(listed, indent=0))
 
     def files_found(self, commit: str) -> list[RepoFile]:
-        """The files of a commit that are here, whatever else it may have."""
+        """The files of a commit that are here; it may have others."""
         base = self.folder / "snapshots" / commit
         paths = sorted(path for path in base.rglob("*") if path.is_file())
         return [RepoFile(path.relative_to(base).as_posix(), path.stat().st_size) for path in paths]
@@ -155,27 +155,27 @@ class RepoFolder:
         return self.folder / _LISTS / f"{commit}.json"
 
     def _note(self, path: Path, text: str) -> None:
-        """Write what would be good to know next time; a cache that cannot be written to may be read."""
+        """Save something for next time, if the cache can be written to."""
         with suppress(OSError):
             if _text(path) != text:
                 self._make(path.parent)
                 write_whole(path, text)
                 _set_mode(path)
 
-    # files
+    # Files
 
     def path_at(self, commit: str, file: RepoFile) -> Path:
         """Where a file is, or would be."""
         return self.folder / "snapshots" / commit / file.path
 
     def blob_of(self, file: RepoFile) -> Path | None:
-        """Where the content of a file is kept for all commits; None in a folder to carry around."""
+        """Where the content of a file is stored for all commits; None in a portable folder."""
         return None if self.is_copy or not file.digest else self.folder / "blobs" / file.digest
 
     def add(self, commit: str, file: RepoFile, fill: Callable[[Path], None]) -> Path:
-        """The file, filled by ``fill`` where it is missing; two processes never fill one at a time.
+        """The file, filled by ``fill`` if it is missing; only one process fills it at a time.
 
-        ``fill`` gets a path to write to, which may hold the beginning that an earlier try left.
+        ``fill`` gets a path to write to, which may contain the beginning from an earlier attempt.
         """
         path, blob = self.path_at(commit, file), self.blob_of(file)
         try:
@@ -203,7 +203,7 @@ class RepoFolder:
                     wrong.unlink()
 
     def unwritable(self, error: OSError, size: int | None) -> DataError:
-        """The message for a folder that takes no more."""
+        """The error for a folder that cannot be written to."""
         other = "choose another folder" + ("" if self.is_copy else " with HF_HOME")
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             needed = f"The next file has {megabytes(size)}. " if size is not None else ""
@@ -217,14 +217,14 @@ class RepoFolder:
         )
 
     def check_room(self, size: int) -> None:
-        """Refuse to begin what the disk cannot hold."""
+        """Raise if the disk has too little room."""
         with suppress(OSError):
             if shutil.disk_usage(_existing(self.cache)).free < size:
                 raise self.unwritable(OSError(errno.ENOSPC, "full"), size)
 
     @contextmanager
     def _locked(self, file: RepoFile) -> Iterator[None]:
-        """Hold the lock of one content, the one that the hub's own tools take."""
+        """Hold the lock of one content, which the hub's own tools use too."""
         name = file.digest or hashlib.sha256(file.path.encode()).hexdigest()
         self._make(self._locks)
         with (self._locks / f"{name}.lock").open("ab") as lock:
@@ -232,10 +232,10 @@ class RepoFolder:
             yield
 
     def _make(self, folder: Path) -> None:
-        """Create a folder: a new cache is the user's alone; in one that is shared, all is shared."""
+        """Create a folder: a new cache is private to the user; in a shared cache, folders are shared."""
         for path in reversed([self.cache, *self.cache.parents]):
             if not path.exists():
-                with suppress(FileExistsError):  # made by another process in this moment
+                with suppress(FileExistsError):  # another process has just made it
                     path.mkdir(mode=0o700)
         mode = self.cache.stat().st_mode & 0o777
         inside = [folder, *folder.parents]
@@ -246,7 +246,7 @@ class RepoFolder:
                     path.chmod(mode)
 
     def _link(self, blob: Path, path: Path) -> None:
-        """Let a snapshot's path lead to its content; a copy where links are not possible."""
+        """Link a snapshot's path to its content, or copy it if links are not possible."""
         self._make(path.parent)
         with suppress(FileNotFoundError):
             path.unlink()  # a link that leads nowhere
@@ -289,7 +289,7 @@ def _wait_for(lock: IO[bytes], path: str) -> None:
 
 
 def digests_of(path: Path) -> tuple[str, str]:
-    """The SHA-256 of a file, and the SHA-1 that git gives it."""
+    """The SHA-256 of a file, and its SHA-1 in git."""
     sha256 = hashlib.sha256()
     git = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
     with path.open("rb") as file:
@@ -313,7 +313,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-# One file of the hub → a file on this disk: resumed where it broke, bounded, and checked
+# Downloads: resumed where they broke off, limited in size, and checked
 
 
 _PIECE = 2**18
@@ -322,10 +322,10 @@ _PIECE = 2**18
 def download(
     client: HubClient, name: str, address: str, file: RepoFile, path: Path, bar: Progress
 ) -> None:
-    """Bring the content at ``address`` to ``path``, which may hold the beginning of it.
+    """Download the content at ``address`` to ``path``, which may contain its beginning.
 
-    ``name`` is what messages call the file. A content that is not what the hub lists is fetched once
-    more, then refused.
+    ``name`` is the name of the file in messages. Content that differs from what the hub lists is fetched
+    once more, then refused.
     """
     problem = None
     if path.exists():
@@ -343,7 +343,7 @@ def download(
 
 
 def checked(path: Path, file: RepoFile) -> tuple[str, str | None]:
-    """The SHA-256 of a file, and what is wrong with its content."""
+    """The SHA-256 of a file, and what is wrong with its content, or None."""
     sha256, git_sha1 = digests_of(path)
     size = path.stat().st_size
     if file.size is not None and size != file.size:
@@ -357,7 +357,7 @@ def checked(path: Path, file: RepoFile) -> tuple[str, str | None]:
 def _transfer(
     client: HubClient, name: str, address: str, file: RepoFile, path: Path, bar: Progress
 ) -> None:
-    """One answer of the hub, appended to what is there already."""
+    """Append one answer of the hub to what is there already."""
     begun = path.stat().st_size if path.exists() else 0
     if file.size is not None and begun == file.size > 0:
         return
@@ -373,7 +373,7 @@ def _transfer(
     except HubRefusalError as refusal:
         if refusal.status != 416:
             raise
-        path.unlink()  # what was begun is not a beginning of this file
+        path.unlink()  # what is there is not the beginning of this file
         raise UnreachableHubError("the beginning of the file does not fit") from None
     if written < expected:
         raise UnreachableHubError("the transfer was cut off")
@@ -382,7 +382,7 @@ def _transfer(
 def _append(
     reply: HubReply, name: str, path: Path, begun: int, size: int | None, bar: Progress
 ) -> int:
-    """Write an answer's body from ``begun`` on; how long the file is then."""
+    """Write the body of an answer from ``begun`` on; returns the new length of the file."""
     most = max_data_bytes() if size is None else size
     with path.open("ab" if begun else "wb") as sink:
         while block := reply.read(_PIECE):

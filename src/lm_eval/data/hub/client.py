@@ -1,7 +1,7 @@
-"""HTTP as the hub speaks it: JSON and files over kept connections, redirects, retries, one deadline.
+"""An HTTP client for the hub: JSON and files over kept connections, redirects, retries, a deadline.
 
-Python's own ``http.client``: the library of the hub would bring a dozen packages, and retries a dead
-host for half a minute. The token goes to the hub's host alone, never to where a redirect leads.
+It uses Python's ``http.client``: the hub's own library needs a dozen packages, and retries a dead host
+for half a minute. The token is sent only to the hub's host, never to the target of a redirect.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from lm_eval.data.hub.settings import HubSettings
 T = TypeVar("T")
 
 CONNECT_S = 3.5
-"""How long a host may take to be reached, its name looked up and all its addresses tried."""
+"""The longest time to reach a host, including the lookup of its name and all its addresses."""
 READ_S = 20.0
-"""How long an answer may pause."""
+"""The longest pause within an answer."""
 ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.5
 _MAX_PAUSE_S = 10.0
@@ -38,10 +38,9 @@ _MAX_ERROR_BYTES = 64 * 2**10
 
 
 class UnreachableHubError(Exception):
-    """No answer came, or none that says anything; the message is why.
+    """There was no usable answer; the message says why.
 
-    ``is_final``: no connection could be made, so that trying again at once is of no use. ``pause_s``
-    is how long the server wants to be left alone.
+    ``is_final``: trying again at once is of no use. ``pause_s``: how long the server asks to wait.
     """
 
     def __init__(self, why: str, *, is_final: bool = False, pause_s: float | None = None) -> None:
@@ -51,7 +50,7 @@ class UnreachableHubError(Exception):
 
 
 class HubRefusalError(Exception):
-    """The hub answered that it will not: ``status``, its ``code`` (``GatedRepo`` …) and its words."""
+    """The hub refused a request: its ``status``, ``code`` (``GatedRepo`` …) and ``message``."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(f"HTTP {status} {code} {message}".strip())
@@ -78,13 +77,13 @@ class HubReply:
 
     @property
     def length(self) -> int | None:
-        """The number of bytes of the body, where the server says so."""
+        """The number of bytes of the body, if the server states it."""
         text = self.headers.get("content-length", "")
         return int(text) if text.isdecimal() else None
 
 
 class HubClient:
-    """Asks one hub. Connections are kept between requests; a client belongs to one thread."""
+    """A client of one hub. Connections are kept between requests; use a client in one thread only."""
 
     def __init__(self, settings: HubSettings) -> None:
         self.settings = settings
@@ -94,7 +93,7 @@ class HubClient:
         self.close()
 
     def get_json(self, path: str) -> tuple[Any, Mapping[str, str]]:
-        """What the hub's API answers at this path, and the answer's headers."""
+        """The answer of the hub's API at this path, and its headers."""
         return retried(partial(self._get_json, path))
 
     def _get_json(self, path: str) -> tuple[Any, Mapping[str, str]]:
@@ -111,18 +110,18 @@ class HubClient:
 
     @contextmanager
     def opened(self, path: str, headers: Mapping[str, str] | None = None) -> Iterator[HubReply]:
-        """The answer to a GET, redirects followed; what is not an answer raises."""
+        """The answer to a GET, with redirects followed; errors of the hub raise."""
         reply = self._followed(f"{self.settings.endpoint}{path}", dict(headers or {}))
         try:
             if reply.status >= 400:
                 raise _refusal(reply)
             yield reply
         finally:
-            if not reply.response.isclosed():  # the rest of the body is of no use
+            if not reply.response.isclosed():  # the rest of the body is not needed
                 self.close()
 
     def close(self) -> None:
-        """Give up all connections."""
+        """Close all connections."""
         while self._connections:
             _, connection = self._connections.popitem()
             with suppress(OSError):
@@ -150,7 +149,7 @@ class HubClient:
         return f"lm-eval-formats/{lm_eval.__version__}"
 
     def _sent(self, parts: SplitResult, headers: dict[str, str]) -> HubReply:
-        """One request; a kept connection that the server has closed meanwhile is opened anew."""
+        """Send one request; a kept connection that the server has closed is opened again."""
         origin = _origin(parts)
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         is_kept = origin in self._connections
@@ -160,8 +159,8 @@ class HubClient:
                 connection.request("GET", connection.prefix + (target or "/"), headers=headers)  # type: ignore[attr-defined]
                 response = connection.getresponse()
                 self._connections[origin] = connection
-                found = {name.lower(): value for name, value in response.getheaders()}
-                return HubReply(response.status, found, response)
+                received = {name.lower(): value for name, value in response.getheaders()}
+                return HubReply(response.status, received, response)
             except (OSError, http.client.HTTPException, ValueError) as error:
                 self._connections.pop(origin, None)
                 connection.close()
@@ -182,7 +181,7 @@ def quoted(text: str) -> str:
 
 
 def next_page(headers: Mapping[str, str]) -> str | None:
-    """The path of the next page of a list, from its ``Link`` header; the host is the one asked."""
+    """The path of the next page of a list, from its ``Link`` header; its host is ignored."""
     for link in headers.get("link", "").split(","):
         address, _, relation = link.partition(";")
         if 'rel="next"' in relation:
@@ -214,7 +213,7 @@ def _redirected(url: str, target: str) -> str:
 
 
 def retried(call: Callable[[], T]) -> T:
-    """What ``call`` returns; what may pass is tried again, after ever longer pauses."""
+    """What ``call`` returns; temporary failures are retried after increasing pauses."""
     for number in range(ATTEMPTS):
         try:
             return call()
@@ -226,7 +225,7 @@ def retried(call: Callable[[], T]) -> T:
 
 
 def _rest(reply: HubReply) -> None:
-    """Read the rest of a body that nobody wants, so that its connection can be used again."""
+    """Read the rest of an unwanted body, so that its connection can be used again."""
     reply.read(_MAX_ERROR_BYTES)
 
 
@@ -276,7 +275,7 @@ def _connected(parts: SplitResult) -> http.client.HTTPConnection:
             connection.set_tunnel(parts.hostname, parts.port or 443, headers=authorization)
         else:
             connection.prefix = f"http://{parts.netloc}"
-    connection._create_connection = _dial  # the one seam for a deadline over all addresses
+    connection._create_connection = _dial  # the only hook for a deadline over all addresses
     connection.connect()
     connection.sock.settimeout(READ_S)
     return connection  # type: ignore[no-any-return]
@@ -299,7 +298,7 @@ def _proxy_authorization(proxy: SplitResult) -> dict[str, str]:
 
 
 def _dial(address: tuple[str, int], *_: Any) -> socket.socket:
-    """A socket to the first address of a host that answers, all within ``CONNECT_S``."""
+    """A socket to the first address of a host that answers, within ``CONNECT_S`` in all."""
     deadline = time.monotonic() + CONNECT_S
     addresses = _looked_up(address)
     problem: OSError = TimeoutError()
@@ -308,7 +307,7 @@ def _dial(address: tuple[str, int], *_: Any) -> socket.socket:
         if left_s <= 0:
             break
         sock = socket.socket(family, kind, protocol)
-        # Half of what is left: a host is often reached by its second address alone.
+        # Half of the time left: often only the second address of a host can be reached.
         sock.settimeout(left_s if tried == len(addresses) else left_s / 2)
         try:
             sock.connect(where)
@@ -321,7 +320,7 @@ def _dial(address: tuple[str, int], *_: Any) -> socket.socket:
 
 
 def _looked_up(address: tuple[str, int]) -> list[Any]:
-    """The addresses of a host. Looking up a name can hang where there is no network: in a thread."""
+    """The addresses of a host, looked up in a thread: without a network, a lookup can hang."""
     addresses: list[Any] = []
 
     def look_up() -> None:

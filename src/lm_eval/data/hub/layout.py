@@ -1,7 +1,7 @@
-"""Which files of a data set hold which split: as its README says, as their names say, or as converted.
+"""Which files of a data set belong to which split: by its README, by their names, or as converted.
 
 In: the paths of a repository and its README. Out: ``ConfigFiles``, the files of one configuration by
-split. No network and no file system: everything here is about names.
+split. Everything here is about names; it uses neither network nor disk.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ class ConfigFiles:
     options: Mapping[str, Any] = field(default_factory=dict)
     """Options of the file type that the README states, such as ``sep``."""
     is_stated: bool = True
-    """Whether the splits' names were stated, rather than told from file names."""
+    """Whether the names of the splits were stated, not inferred from file names."""
     is_default: bool = False
-    """Whether the README says that this is the one for tasks that name none."""
+    """Whether the README makes it the default, for tasks that name no configuration."""
 
 
 def stated_configs(readme: str, paths: Sequence[str]) -> dict[str, ConfigFiles]:
@@ -54,7 +54,7 @@ def stated_configs(readme: str, paths: Sequence[str]) -> dict[str, ConfigFiles]:
 
 
 def _configs_block(readme: str) -> list[Mapping[str, Any]]:
-    """The entries of ``configs:``; the rest of the front matter, which can be long, is not parsed."""
+    """The entries of ``configs:``; the rest of the front matter can be long and is not parsed."""
     if not readme.startswith("---"):
         return []
     end = re.search(r"^---\s*$", readme[3:], re.MULTILINE)
@@ -97,18 +97,20 @@ def data_file_patterns(data_files: Any) -> dict[str, list[str]]:
         return {str(split): _texts(entry) for split, entry in data_files.items()}
     if isinstance(data_files, list) and all(isinstance(file, Mapping) for file in data_files):
         splits: dict[str, list[str]] = {}
-        for one in data_files:
-            splits.setdefault(str(one.get("split") or "train"), []).extend(_texts(one.get("path")))
+        for entry in data_files:
+            split = str(entry.get("split") or "train")
+            splits.setdefault(split, []).extend(_texts(entry.get("path")))
         return splits
     return {"train": _texts(data_files)}
 
 
 def _texts(entry: Any) -> list[str]:
-    return [str(one) for one in (entry if isinstance(entry, list) else [entry]) if one is not None]
+    texts = entry if isinstance(entry, list) else [entry]
+    return [str(text) for text in texts if text is not None]
 
 
 def matching(patterns: Iterable[str], paths: Sequence[str], folder: str = "") -> tuple[str, ...]:
-    """The paths that patterns name, in the order of the patterns, each once."""
+    """The paths that match patterns, in the order of the patterns, each once."""
     chosen: dict[str, None] = {}
     for written in patterns:
         pattern = f"{folder}/{written}" if folder else written
@@ -163,7 +165,7 @@ def is_hidden(path: str) -> bool:
 
 
 def within(paths: Sequence[str], folder: str) -> list[str]:
-    """The paths below a folder, as they are."""
+    """The paths below a folder, unchanged."""
     return [path for path in paths if path.startswith(f"{folder}/")]
 
 
@@ -171,7 +173,7 @@ def inferred_config(paths: Sequence[str], name: str | None) -> ConfigFiles | Non
     """The files of a configuration that is not stated: a folder of its name, or the repository."""
     folder = ""
     if name is not None and name != DEFAULT:
-        folders = [one for one in (name, f"data/{name}") if within(paths, one)]
+        folders = [folder for folder in (name, f"data/{name}") if within(paths, folder)]
         if not folders:
             return None
         folder = folders[0]
@@ -180,7 +182,7 @@ def inferred_config(paths: Sequence[str], name: str | None) -> ConfigFiles | Non
 
 
 def inferred_splits(paths: Sequence[str], folder: str = "") -> dict[str, tuple[str, ...]]:
-    """Split → files, by the first rule that finds any, which are those of the hub:
+    """Split → files, by the first of the hub's rules that finds any:
 
     ``data/{split}-00000-of-00002.parquet``; a folder with a split word in its name (``test/…``,
     ``en.dev/…``); a file with one (``my-test-v2.jsonl``); else everything is ``train``.
@@ -219,7 +221,7 @@ def _by_name(path: PurePosixPath) -> str | None:
 
 
 def _data_only(paths: Iterable[str]) -> list[str]:
-    """The data files; texts (a licence, notes) only where there is nothing else."""
+    """The data files; texts (a licence, notes) only if there is nothing else."""
     known = [p for p in paths if file_type(p) and PurePosixPath(p).name not in NOT_DATA]
     return [path for path in known if file_type(path) != "text"] or known
 
@@ -267,7 +269,7 @@ def chosen_config(configs: Mapping[str, ConfigFiles], name: str | None, source: 
 
 
 def check_shards(paths: Sequence[str], source: str) -> None:
-    """Refuse ``…-00000-of-00003`` without its companions: rows would be missing."""
+    """Refuse ``…-00000-of-00003`` without its other shards: rows would be missing."""
     groups: dict[tuple[str, str], set[int]] = {}
     for path in paths:
         match = _SHARD_COUNT.match(path)

@@ -1,7 +1,7 @@
 """A name on the hub, a configuration and a revision → the files of each split, fetched when it is read.
 
-``HubData`` is what a task's data set is: which files make up which split, and what was read of them,
-for the results file.
+``HubData`` is a task's data set: which files make up each split, and which of them were read, for the
+results file.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class HubData:
         return [split.removeprefix(_PARTIAL) for split in self.config.splits]
 
     def files_of(self, split: str) -> list[RepoFile]:
-        """The files of a split, whether or not they are here."""
+        """The files of a split, fetched or not."""
         if split not in self.config.splits:
             raise DataError(
                 f"{self.source}: the hub has converted only the first 5 GB of the split {split!r}, so "
@@ -71,7 +71,7 @@ class HubData:
         return [self.repo.files[path] for path in paths]
 
     def fetch(self, split: str) -> list[Path]:
-        """The paths of a split's files on this machine; what is missing is fetched, and nothing else."""
+        """The paths of a split's files on this machine; missing files are fetched, and no others."""
         files = self.files_of(split)
         needs_arrow = any(file_type(file.path) in ("parquet", "arrow") for file in files)
         if needs_arrow and find_spec("pyarrow") is None:
@@ -80,19 +80,19 @@ class HubData:
                 install="pip install 'lm-eval-formats[hub]'",
             )
         self.fetched[split] = self.repo.fetch(files, split)
-        return [one.path for one in self.fetched[split]]
+        return [fetched.path for fetched in self.fetched[split]]
 
     def record(self) -> dict[str, Any]:
-        """What the results say of the data: enough to fetch the same again."""
+        """What the results say about the data: enough to fetch the same data again."""
         files = [
             {
                 "split": split,
-                "path": one.file.path,
-                "sha256": one.sha256,
-                "size": one.path.stat().st_size,
+                "path": fetched.file.path,
+                "sha256": fetched.sha256,
+                "size": fetched.path.stat().st_size,
             }
-            for split, several in self.fetched.items()
-            for one in several
+            for split, files_of_split in self.fetched.items()
+            for fetched in files_of_split
         ]
         return {
             "dataset": self.repo.id,
@@ -112,8 +112,8 @@ def open_data(
     folder: str | None = None,
     settings: HubSettings | None = None,
 ) -> HubData:
-    """The data set; its data are not fetched yet. ``files`` overrules what the data set says of its
-    splits, and ``folder`` is the part of it to look into."""
+    """The data set; its data is not fetched yet. ``files`` overrides the splits that the data set
+    states, and ``folder`` is the part of it to use."""
     run = hub_run(settings or hub_settings())
     repo = run.repo(repo_id, revision or MAIN)
     if files is not None:
@@ -131,7 +131,7 @@ def open_data(
 
 
 def _named(repo: HubRepo, files: Any, folder: str | None) -> ConfigFiles:
-    """The files that a task names itself."""
+    """The files that a task names."""
     splits = {}
     for split, patterns in data_file_patterns(files).items():
         splits[split] = matching(patterns, repo.paths, (folder or "").strip("/"))
@@ -143,7 +143,7 @@ def _named(repo: HubRepo, files: Any, folder: str | None) -> ConfigFiles:
 
 
 def _on_main(repo: HubRepo, name: str | None) -> ConfigFiles | None:
-    """The configuration in the files of the data set itself; None where they do not have it."""
+    """The configuration in the files of the data set itself; None if they do not have it."""
     stated = stated_configs(repo.readme(), repo.paths)
     if stated:
         config = chosen_config(stated, name, str(repo))
@@ -156,7 +156,7 @@ def _on_main(repo: HubRepo, name: str | None) -> ConfigFiles | None:
 
 
 def _is_converted(repo: HubRepo) -> bool:
-    """Whether a commit is one of the converted branch, named by its digits."""
+    """Whether the commit is from the converted branch."""
     if "README.md" in repo.files:
         return False
     configs = converted_configs(repo.paths).values()
@@ -170,7 +170,7 @@ def _is_readable(config: ConfigFiles) -> bool:
 
 
 def _converted(repo: HubRepo, name: str | None) -> HubData:
-    """The copy in Parquet that the hub makes of most data sets."""
+    """The Parquet copy that the hub makes of most data sets."""
     try:
         copy = repo.run.repo(repo.id, CONVERTED)
     except MissingRevisionError:

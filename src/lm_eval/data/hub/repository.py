@@ -1,7 +1,7 @@
-"""One data set of the hub at one commit: its name, commit and files, and the files themselves.
+"""One data set of the hub at one commit: its name, commit and list of files, and the files themselves.
 
-The hub is asked which commit a branch is now, once in a run. Where it does not answer, the commit that
-it was last time is used and said; where that is not known, one message says what can be done.
+The hub is asked for the current commit of a branch once per run. If it does not answer, the last known
+commit is used, with a warning; if there is none, an error says what can be done.
 """
 
 from __future__ import annotations
@@ -46,22 +46,22 @@ _MAX_README_BYTES = 8 * 2**20
 
 
 class MissingRevisionError(DataError):
-    """A data set that has no such revision."""
+    """The data set has no such revision."""
 
 
 class HubRun:
-    """What one run has learnt of a hub: a name is one commit, and a dead host is not asked again."""
+    """What one run knows about a hub: each name keeps its commit, and a dead host is not asked again."""
 
     def __init__(self, settings: HubSettings) -> None:
         self.settings = settings
         self.client = HubClient(settings)
         self.began_at = time.monotonic()
         self.down: str | None = settings.offline
-        """Why the hub is not asked (any more)."""
+        """Why the hub is not asked, or no longer; None if it is."""
         self._opened: dict[tuple[str, str], HubRepo] = {}
 
     def repo(self, repo_id: str, revision: str) -> HubRepo:
-        """A data set at a revision. Raises ``DataError`` if it cannot be had."""
+        """A data set at a revision. Raises ``DataError`` if it is not available."""
         key = (repo_id, revision)
         if key not in self._opened:
             self._opened[key] = HubRepo.open(
@@ -76,7 +76,7 @@ class HubRun:
 
 _RUNS: dict[HubSettings, HubRun] = {}
 _RUN_S = 900.0
-"""How long a program that does not say when its runs begin is taken to be in one."""
+"""How long a run lasts in a program that does not say when its runs begin."""
 
 
 def _forget_runs() -> None:
@@ -97,7 +97,7 @@ def hub_run(settings: HubSettings) -> HubRun:
 
 @dataclass(frozen=True)
 class FetchedFile:
-    """A file that is here, whole, with the digest of what it holds."""
+    """A complete file on this machine, with the digest of its content."""
 
     file: RepoFile
     path: Path
@@ -122,7 +122,7 @@ class HubRepo:
         self.commit = commit
         self.files = {file.path: file for file in files}
         self._fetched_files: dict[str, tuple[int, FetchedFile]] = {}
-        """Path → when the file was last changed, as it was checked."""
+        """Path → when the file was last changed, and the file as it was checked."""
 
     @classmethod
     def open(cls, run: HubRun, repo_id: str, revision: str) -> HubRepo:
@@ -144,7 +144,7 @@ class HubRepo:
         return f"The data set {self.id!r}"
 
     def readme(self) -> str:
-        """The README, which says which files belong to which split; empty where there is none."""
+        """The README, which may say which files belong to which split; empty without one."""
         file = self.files.get("README.md")
         if file is None or (file.size or 0) > _MAX_README_BYTES:
             return ""
@@ -158,9 +158,9 @@ class HubRepo:
     def fetch(
         self, files: Sequence[RepoFile], what: str, bar: Progress | None = None
     ) -> list[FetchedFile]:
-        """The files, fetched where they are not here yet, each checked against its digest.
+        """The files, fetched if they are not here yet, each checked against its digest.
 
-        ``bar`` shows the bytes; without one, a bar of its own does, called ``what``.
+        ``bar`` shows the bytes; by default a new one, called ``what``.
         """
         for file in files:
             self._check_size(file)
@@ -202,7 +202,7 @@ class HubRepo:
             )
 
     def _fill(self, file: RepoFile, bar: Progress, partial_path: Path) -> None:
-        """Bring a file to ``partial_path``: from another folder that has it, or from the hub."""
+        """Get a file to ``partial_path``: from another folder that has it, or from the hub."""
         cache = self.run.settings.copies_from
         source = None if cache is None else RepoFolder(cache, self.id).path_at(self.commit, file)
         if source is not None and source.is_file() and checked(source, file)[1] is None:
@@ -232,10 +232,10 @@ class HubRepo:
         return f"/datasets/{quoted(self.id)}/resolve/{self.commit}/{quoted(file.path)}"
 
     def _not_here(self, file: RepoFile) -> str:
-        here = [one.path for one in self.files.values() if self.is_here(one)]
+        present = [file.path for file in self.files.values() if self.is_here(file)]
         return (
             f"{self}: {file.path} is not in {self.folder.cache}, and {self.run.down}. Files of it "
-            f"there: {listing(here, 8)}. {elsewhere()}"
+            f"there: {listing(present, 8)}. {elsewhere()}"
         )
 
 
@@ -351,7 +351,7 @@ def _remembered(run: HubRun, folder: RepoFolder, revision: str) -> HubRepo:
 
 
 def _copied_facts(cache: RepoFolder, folder: RepoFolder, revision: str) -> str | None:
-    """The commit that a revision was, from another folder that knows it."""
+    """The commit of a revision, from another folder that knows it."""
     commit = cache.commit_of(revision)
     files = None if commit is None else cache.files_at(commit)
     if commit is None or files is None:
@@ -423,14 +423,16 @@ def _refused(run: HubRun, repo_id: str, revision: str, refusal: HubRefusalError)
 
 
 def _near_names(run: HubRun, repo_id: str) -> str:
-    """Names like this one: what the hub finds for it, and what its owner has."""
+    """Similar names: what the hub finds for it, and other data sets of its owner."""
     owner, _, word = repo_id.rpartition("/")
     names: dict[str, None] = {}
     for query in (f"search={quoted(word)}", f"author={quoted(owner)}"):
         with suppress(UnreachableHubError, HubRefusalError):
             answer, _headers = run.client.get_json(f"/api/datasets?{query}&limit=100")
             names |= {
-                str(one["id"]): None for one in answer if isinstance(one, dict) and "id" in one
+                str(entry["id"]): None
+                for entry in answer
+                if isinstance(entry, dict) and "id" in entry
             }
     return did_you_mean(repo_id, names) if names else ""
 

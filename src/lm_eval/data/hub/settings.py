@@ -1,8 +1,8 @@
-"""Where the hub is, who asks, and where its files are kept: the variables that its own tools use.
+"""Settings of the hub: its address, the user's token and the cache, from the variables of its own tools.
 
-``HF_ENDPOINT`` is a mirror, ``HF_TOKEN`` (or the file that ``hf auth login`` writes) the user,
-``HF_HUB_CACHE`` or ``HF_HOME`` the folder, ``HF_HUB_OFFLINE`` forbids the network. ``reading_from`` is
-``--data_path``: a folder in which ``lm-eval fetch --to`` has put everything.
+``HF_ENDPOINT`` is a mirror, ``HF_TOKEN`` (or the file that ``hf auth login`` writes) the token,
+``HF_HUB_CACHE`` or ``HF_HOME`` the folder, and ``HF_HUB_OFFLINE`` forbids the network. ``reading_from``
+is ``--data_path``: a folder that ``lm-eval fetch --to`` has filled.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ class HubSettings:
     """The folder of all data sets."""
     token: str | None = None
     offline: str | None = None
-    """Why the network is not used, such as ``HF_HUB_OFFLINE is set``; None: it is."""
+    """Why the network is not used, such as ``HF_HUB_OFFLINE is set``; None if it is used."""
     is_copy: bool = False
-    """Whether ``cache`` is a folder to carry around: plain files, no links."""
+    """Whether ``cache`` is a portable folder: plain files, no links."""
     copies_from: Path | None = None
     """Another folder whose files need not be fetched again."""
 
@@ -54,9 +54,9 @@ _AT_EACH_RUN: list[Callable[[], object]] = []
 
 @contextmanager
 def reading_from(folder: str | Path | None) -> Iterator[None]:
-    """Take data sets of the hub from this folder alone; None: from the hub and its cache.
+    """Read data sets of the hub only from this folder; None: from the hub and its cache.
 
-    What was known of the hub before is asked again, so that each run sees the hub as it is.
+    Earlier answers of the hub are forgotten, so that each run sees the hub as it is.
     """
     path = None if folder is None else Path(folder).expanduser()
     if path is not None and not path.is_dir():
@@ -75,7 +75,7 @@ def reading_from(folder: str | Path | None) -> Iterator[None]:
 
 @contextmanager
 def fetching_to(folder: str | Path | None) -> Iterator[None]:
-    """Bring data sets of the hub into this folder; None: into the cache."""
+    """Fetch data sets of the hub to this folder; None: to the cache."""
     before, _DataPath.target = _DataPath.target, None
     try:
         _forget()
@@ -97,7 +97,7 @@ def _forget() -> None:
 
 
 def hub_settings() -> HubSettings:
-    """The settings that the environment and ``--data_path`` give now."""
+    """The current settings, from the environment and ``--data_path``."""
     endpoint = _endpoint()
     folder = _DataPath.folder or os.environ.get(DATA_PATH_VARIABLE)
     if folder and _DataPath.target is None:
@@ -145,7 +145,7 @@ def _endpoint() -> str:
 
 
 def _token() -> str | None:
-    """The user's token; what is not one is refused, because it would go into a header."""
+    """The user's token; anything else is refused, because it would be sent in a header."""
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         if os.environ.get(name, "").strip():
             return _checked(os.environ[name].strip(), name)

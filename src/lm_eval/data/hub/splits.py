@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def splits_on_hub(
     path: str, name: str | None, kwargs: dict[str, Any], *, has_media: bool
 ) -> Splits:
-    """The splits of a data set of the hub; its data are fetched when a split is read."""
+    """The splits of a data set of the hub; its data is fetched when a split is read."""
     if _needs_library(kwargs, has_media=has_media):
         return _from_library(path, name, kwargs)
     from lm_eval.data.hub.opening import open_data
@@ -59,7 +59,7 @@ def is_cached(
     files: Any,
     split: str | None,
 ) -> bool:
-    """Whether a split of a data set of the hub is on this machine; the network is not asked."""
+    """Whether a split of a data set of the hub is on this machine; the network is not used."""
     from lm_eval.data.hub.opening import open_data
     from lm_eval.data.hub.settings import hub_settings
 
@@ -76,8 +76,8 @@ def is_cached(
             folder=options.get("data_dir"),
             settings=settings,
         )
-        there = split if split in data.config.splits else CANONICAL.get(split, split)
-        return all(map(data.repo.is_here, data.files_of(there)))
+        name_there = split if split in data.config.splits else CANONICAL.get(split, split)
+        return all(map(data.repo.is_here, data.files_of(name_there)))
     except DataError:
         return False
 
@@ -95,11 +95,11 @@ def _say_what_has_no_effect(path: str, kwargs: Mapping[str, Any]) -> None:
 
 LOADERS = ("hub", "datasets")
 _LIBRARY_ONLY = frozenset(("split", "streaming"))
-"""Options that only the ``datasets`` library can follow."""
+"""Options that only the ``datasets`` library supports."""
 
 
 def _needs_library(kwargs: dict[str, Any], *, has_media: bool) -> bool:
-    """Whether the ``datasets`` library must read a data set: it is asked to, or only it can."""
+    """Whether the ``datasets`` library must read a data set: on request, or because only it can."""
     loader = kwargs.pop("loader", None)
     if loader is not None and loader not in LOADERS:
         raise DataError(
@@ -131,7 +131,7 @@ def _check_hub_options(data: HubData, options: Mapping[str, Any], type_name: str
 
 
 def _options_of(data: HubData, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a task, and those of the data set's README where they fit its files."""
+    """The options of a task, and those of the data set's README that fit its files."""
     paths = [path for paths in data.config.splits.values() for path in paths]
     takes = READERS[file_type(paths[0]) or "json"].options if paths else ()
     stated = {key: value for key, value in data.config.options.items() if key in takes}
@@ -185,7 +185,7 @@ def _parse_address(address: str) -> tuple[str, str | None, str] | None:
     return f"{owner}/{name}", revision.replace("%2F", "/") or None, path
 
 
-# Through the optional ``datasets`` library, for what only it can read
+# The optional ``datasets`` library, for data that only it can read
 
 
 def load_from_hub(
@@ -193,7 +193,7 @@ def load_from_hub(
 ) -> dict[str, Callable[[], Table]] | Callable[[], Table]:
     """Split name → a function that makes its table; a bare function where there is one split.
 
-    Rows become plain Python values only when a split is asked for.
+    Rows become plain Python values only when a split is read.
     """
     datasets = _import_datasets(path)
     options = {key: value for key, value in kwargs.items() if key != "trust_remote_code"}
@@ -208,7 +208,7 @@ def load_from_hub(
 
 
 def say_that_code_is_not_run(path: str, kwargs: Mapping[str, Any]) -> None:
-    """Say that a data set's own code is not run, if the task would allow it."""
+    """Warn that a data set's own code is not run, if the task would allow it."""
     if "trust_remote_code" in kwargs:
         import logging
 
