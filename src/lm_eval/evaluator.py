@@ -83,11 +83,13 @@ def execute(
     model_args = run.backend_arguments()
     seed_all(run.seeds)
     with hiding(model_args, *run.argument_holders(tasks)), ExitStack() as stack:
+        # Tasks → requests: whatever is wrong with tasks and docs is an error here.
         prepared = _prepared(run, tasks, model_args, is_shared=opened is not None)
         if groups:
             from lm_eval.run.groups import check_groups, group_results
 
             check_groups(groups)
+        # The files of results, the model, and the answers that an interrupted run has left.
         writer = store = None
         if run.output_path is not None:
             writer = stack.enter_context(opened_writer(run.output_path, run.model_name))
@@ -100,6 +102,7 @@ def execute(
                 stack.enter_context(store)
             if run.batch_api is not None:
                 hand_in_batches(run.batch_api, prepared, model, store)
+            # Requests → answers → scores, doc by doc.
             items = run_items(tasks, writer)
             results = run_all(
                 prepared,
@@ -111,6 +114,7 @@ def execute(
             )
             info = run_info(run, options, model_args, model, started)
             warn_of_model(run, model)
+        # Scores → results.
         grouped = group_results(groups, results) if groups else []
         outcome = Outcome(results, grouped, info, items=items)
         write_results(outcome, store, writer)
@@ -131,10 +135,8 @@ def _prepared(
     """
     options, keys = run.options, None
     if isinstance(run.model, LM) or model_class(run.model).is_light:
-        with (
-            suppress(LmEvalError),
-            opened_model(run.model, model_args) as model,
-        ):  # raised again later
+        # An error is raised again when the model is opened for the run.
+        with suppress(LmEvalError), opened_model(run.model, model_args) as model:
             options = fitted(run.options, model)
             if run.keeps_answers_of(model) and not is_shared:
                 keys = keys_of(run, model, model_args)
