@@ -236,28 +236,25 @@ TASK_GROUPS: dict[str, list[str]] = {}
 
 STAND_INS.register("datasets", "lm_eval.harness.datasets_shim:stand_in")
 
-MODELS.register("dummy", "lm_eval.models.dummy:DummyLM")
-MODELS.register("gguf", "lm_eval.models.gguf:GgufLM")
-for _name, _class in {
-    "local-completions": "LocalCompletionsAPI",
-    "local-chat-completions": "LocalChatCompletion",
-    "openai-completions": "OpenAICompletionsAPI",
-    "openai-chat-completions": "OpenAIChatCompletion",
-}.items():
-    MODELS.register(_name, f"lm_eval.models.openai_completions:{_class}")
 for _name, _target in {
-    "anthropic-chat": "anthropic:AnthropicChat",
-    "anthropic-chat-completions": "anthropic:AnthropicChat",
-    "azure-openai": "azure:AzureOpenAIChat",
-    "azure-openai-chat-completions": "azure:AzureOpenAIChat",
-    "gemini": "gemini:GeminiChat",
+    "dummy": "dummy:DummyLM",
+    "gguf": "gguf:GgufLM",
+    "local-completions": "openai_completions:LocalCompletionsAPI",
+    "local-chat-completions": "openai_completions:LocalChatCompletion",
+    "openai-completions": "openai_completions:OpenAICompletionsAPI",
+    "openai-chat-completions": "openai_completions:OpenAIChatCompletion",
+    "anthropic-chat": "providers.anthropic:AnthropicChat",
+    "anthropic-chat-completions": "providers.anthropic:AnthropicChat",
+    "azure-openai": "providers.azure:AzureOpenAIChat",
+    "azure-openai-chat-completions": "providers.azure:AzureOpenAIChat",
+    "gemini": "providers.gemini:GeminiChat",
+    "hf": "huggingface:HFLM",
+    "huggingface": "huggingface:HFLM",
+    "hf-auto": "huggingface:HFLM",
+    "vllm": "vllm.model:VLLM",
+    "ray": "ray.model:RayLM",
 }.items():
-    MODELS.register(_name, f"lm_eval.models.providers.{_target}")
-MODELS.register("hf", "lm_eval.models.huggingface:HFLM")
-MODELS.register("huggingface", "lm_eval.models.huggingface:HFLM")
-MODELS.register("hf-auto", "lm_eval.models.huggingface:HFLM")
-MODELS.register("vllm", "lm_eval.models.vllm.model:VLLM")
-MODELS.register("ray", "lm_eval.models.ray.model:RayLM")
+    MODELS.register(_name, f"lm_eval.models.{_target}")
 
 for _name, _target in {
     "regex": "RegexFilter",
