@@ -3,5 +3,5 @@
 In: stored runs. Out: Markdown, LaTeX, CSV, HTML or JSON, with intervals, and marks where a score differs
 from a baseline on the same items.
 
-Read in this order: values, baseline, layout, targets.
+Read in this order: values, layout, targets.
 """

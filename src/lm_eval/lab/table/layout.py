@@ -1,13 +1,17 @@
-"""Stored runs → a ``ScoreTable``: which scores, in which rows and columns, and what the caption says."""
+"""Stored runs → a ``ScoreTable``: which scores, in which rows and columns, against which baseline.
+
+With a baseline, each score is paired with its counterpart, item by item. A score that has none on the
+same items is not compared, and a note says why.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lm_eval.errors import ComparisonError, UsageError, did_you_mean, listing
-from lm_eval.lab.compare.values import ALPHA, CONFOUNDED, REAL
-from lm_eval.lab.stored.measurement import primary_metric
+from lm_eval.lab.compare.values import Pair
+from lm_eval.lab.stored.measurement import Measurement, align, doc_of, primary_metric, taken
 from lm_eval.lab.stored.run import StoredRun
 from lm_eval.lab.stored.scores import (
     DIMENSIONS,
@@ -19,19 +23,25 @@ from lm_eval.lab.stored.scores import (
     TASK,
     StoredScore,
     group_scores,
+    parts_of_samples,
     scores_by,
     scores_of,
     value_in,
 )
-from lm_eval.lab.stored.select import Choice, SelectedResult, is_among, selected
-from lm_eval.lab.table.baseline import Baseline, ItemSource, against_baseline
-from lm_eval.lab.table.values import MARKS, BaselineTest, ScoreCell, ScoreTable
-from lm_eval.text.numbers import joined, percent
+from lm_eval.lab.stored.select import (
+    Choice,
+    SelectedResult,
+    groups_in,
+    is_among,
+    selected,
+    tasks_below,
+)
+from lm_eval.lab.table.values import BaselineTest, ScoreCell, ScoreTable, caption
+from lm_eval.stats.estimates import DEFAULT_SEED
+from lm_eval.stats.multiplicity import holm
 
 _COLUMNS = (FORMAT, MODEL, SHOTS, METRIC)
 """The first of these in which scores differ makes the columns, unless others are asked for."""
-_NAMED = 6
-"""Tasks named in a caption; of more, only the range of n is given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,7 +92,7 @@ def make_table(runs: Sequence[StoredRun], request: TableRequest) -> tuple[ScoreT
         baseline=baseline,
     )
     table = replace(table, sizes=_sizes(table))
-    return table.with_caption(_caption(table, list(tests.values()))), [*notes, *without]
+    return table.with_caption(caption(table, list(tests.values()))), [*notes, *without]
 
 
 def _dimensions(names: Sequence[str], by: str | None) -> tuple[str, ...]:
@@ -243,106 +253,168 @@ def _sizes(table: ScoreTable) -> tuple[int, ...] | None:
     return tuple(next(iter(sizes)) for sizes in counts)
 
 
-# The caption
+# Against a baseline
 
 
-def _caption(table: ScoreTable, tests: Sequence[BaselineTest]) -> str:
-    """What every reader needs to know: metric, n, shots, model, format fingerprints, marks."""
-    scores = [cell.score for cell in table.in_order()]
-    parts = [_metrics(table, scores), _shared(table, scores), _formats(scores), _read(scores)]
-    if table.baseline is not None:
-        parts.append(_marks(table, tests))
-    return " ".join(filter(None, parts))
+_BASE, _OTHER = "baseline", "other"
 
 
-def _metrics(table: ScoreTable, scores: Sequence[StoredScore]) -> str:
-    """``acc with 95 % intervals.``"""
-    intervals = " with 95 % intervals" if any(s.estimate.low is not None for s in scores) else ""
-    if METRIC in (*table.row_dimensions, *table.column_dimensions):
-        return f"Scores{intervals}."
-    names: dict[str, list[str]] = {}
-    for score in scores:
-        names.setdefault(score.metric, []).append(score.name)
-    if len(names) == 1:
-        return f"{next(iter(names))}{intervals}."
-    usual = max(names, key=lambda metric: len(names[metric]))
-    others = [
-        f"{metric} for {listing(list(dict.fromkeys(of)), 5)}"
-        for metric, of in names.items()
-        if metric != usual
+class Baseline:
+    """Tests scores against those with one value in one dimension, such as the format ``mcqa``."""
+
+    def __init__(self, name: str, scores: Sequence[StoredScore]) -> None:
+        self.dimension, self.name = _dimension_of(name, scores)
+        self._by_key = {
+            self._key(score): score
+            for score in scores
+            if value_in(score, self.dimension) == self.name
+        }
+
+    def counterpart(self, score: StoredScore) -> StoredScore | None:
+        """The baseline's score that differs in nothing else; None for the baseline itself."""
+        if value_in(score, self.dimension) == self.name:
+            return None
+        return self._by_key.get(self._key(score))
+
+    def _key(self, score: StoredScore) -> tuple[str, ...]:
+        others = (each for each in DIMENSIONS if each != self.dimension)
+        return tuple(value_in(score, dimension) for dimension in others)
+
+
+def _dimension_of(name: str, scores: Sequence[StoredScore]) -> tuple[str, str]:
+    """The dimension that has this value; ``format=mcqa`` says which, if several have it."""
+    stated, is_stated, value = name.partition("=")
+    if is_stated and stated in DIMENSIONS:
+        known = {stated: _values(scores, stated)}
+    else:
+        value = name
+        known = {dimension: _values(scores, dimension) for dimension in DIMENSIONS}
+    among = [dimension for dimension, values in known.items() if value in values]
+    if len(among) == 1:
+        return among[0], value
+    if among:
+        raise UsageError(
+            f"--baseline {name!r} may be a {' or a '.join(among)}. Say which: "
+            f"{' or '.join(f'--baseline {dimension}={value}' for dimension in among)}."
+        )
+    there = [each for values in known.values() if len(values) > 1 for each in values]
+    raise UsageError(
+        f"--baseline {name!r} is in none of these runs.{did_you_mean(value, there)} They have: "
+        f"{listing(there, 5)}."
+    )
+
+
+def _values(scores: Sequence[StoredScore], dimension: str) -> list[str]:
+    values = dict.fromkeys(value_in(score, dimension) for score in scores)
+    return [value for value in values if value]
+
+
+def against_baseline(
+    baseline: Baseline, scores: Sequence[StoredScore], source: ItemSource
+) -> tuple[dict[int, BaselineTest], list[str]]:
+    """Index in ``scores`` → its test, and notes on what could not be compared."""
+    pairs: dict[int, Pair] = {}
+    why_not: dict[str, list[str]] = {}
+    for index, score in enumerate(scores):
+        base = baseline.counterpart(score)
+        if base is None:
+            continue
+        try:
+            pairs[index] = _paired(source.measurement(base), source.measurement(score))
+        except ComparisonError as error:
+            why_not.setdefault(str(error), []).append(_title(score))
+    adjusted = holm([pair.p_adjusted for pair in pairs.values()])
+    remaining = holm([pair.p_remaining for pair in pairs.values()])
+    tests = {
+        index: _test(pair, p_adjusted, p_remaining)
+        for (index, pair), p_adjusted, p_remaining in zip(
+            pairs.items(), adjusted, remaining, strict=True
+        )
+    }
+    notes = [
+        f"{listing(titles, 5)} {'is' if len(titles) == 1 else 'are'} not compared with "
+        f"{baseline.name}: {why}"
+        for why, titles in why_not.items()
     ]
-    return f"{usual}{intervals}; {'; '.join(others)}."
+    return tests, notes
 
 
-def _shared(table: ScoreTable, scores: Sequence[StoredScore]) -> str:
-    """What all scores have in common and no heading says, and how many items there are."""
-    shown = (*table.row_dimensions, *table.column_dimensions)
-    values = {d: list(dict.fromkeys(value_in(score, d) for score in scores)) for d in DIMENSIONS}
-    parts = [
-        f"{word}{values[dimension][0]}"
-        for dimension, word in ((TASK, "Task "), (MODEL, "model "), (SHOTS, ""))
-        if dimension not in shown and len(values[dimension]) == 1 and values[dimension][0]
-    ]
-    parts += [_items(table, scores)]
-    text = ", ".join(filter(None, parts))
-    return f"{text[0].upper()}{text[1:]}." if text else ""
+def _title(score: StoredScore) -> str:
+    return score.name if score.part is None else f"{score.name} ({score.part})"
 
 
-def _items(table: ScoreTable, scores: Sequence[StoredScore]) -> str:
-    sizes = {score.estimate.n for score in scores}
-    if table.sizes is not None or sizes == {0}:
-        return ""
-    if len(sizes) == 1:
-        return f"n = {sizes.pop():,}"
-    by_task: dict[str, set[int]] = {}
-    for score in scores:
-        by_task.setdefault(score.task, set()).add(score.estimate.n)
-    if len(by_task) <= _NAMED and all(len(counts) == 1 for counts in by_task.values()):
-        return "n = " + joined([f"{min(counts):,} ({task})" for task, counts in by_task.items()])
-    return f"n = {min(sizes):,} to {max(sizes):,}"
+def _paired(base: Measurement, other: Measurement) -> Pair:
+    """The two as a pair on the same items."""
+    from lm_eval.lab.compare.statistics import pairs  # late: it needs numpy
+
+    aligned = align([replace(base, condition=_BASE), replace(other, condition=_OTHER)])
+    (pair,) = pairs(
+        aligned, (_BASE, _OTHER), None, adjust="holm", seed=DEFAULT_SEED, lists_flips=False
+    )
+    return pair
 
 
-def _formats(scores: Sequence[StoredScore]) -> str:
-    """``Formats: mcqa v1 (4afebfa622db), cot v2 (…).``"""
-    known: dict[tuple[str, str], list[str]] = {}
-    for score in scores:
-        if score.fingerprint:
-            version = "" if score.version is None else f" v{score.version}"
-            prints = known.setdefault((score.format, version), [])
-            if score.fingerprint not in prints:
-                prints.append(score.fingerprint)
-    if not known:
-        return ""
-    texts = [f"{name}{version} ({listing(prints, 3)})" for (name, version), prints in known.items()]
-    return f"{'Formats' if len(texts) > 1 else 'Format'}: {'; '.join(texts)}."
+def _test(pair: Pair, p_adjusted: float, p_remaining: float) -> BaselineTest:
+    result = pair.result if pair.first == _OTHER else pair.result.reversed()
+    return BaselineTest(
+        difference=result.difference.value,
+        low=result.difference.low,
+        high=result.difference.high,
+        p=result.p,
+        p_adjusted=p_adjusted,
+        p_remaining=max(p_adjusted, p_remaining),
+        test=result.test,
+    )
 
 
-def _read(scores: Sequence[StoredScore]) -> str:
-    """How many replies had an answer, unless nearly all of them did."""
-    low = [s for s in scores if s.share_read is not None and s.share_read < 0.95]
-    if not low:
-        return ""
-    worst = min(low, key=lambda score: score.share_read or 0.0)
-    share = percent(worst.share_read or 0.0, 1.0)
-    if len({score.name for score in low}) == 1:
-        return f"An answer was found in {share} of the replies of {worst.name}."
-    return f"An answer was found in {share} or more of the replies (least: {worst.name})."
+class ItemSource:
+    """The items behind scores, read from disk once."""
 
+    def __init__(self, results: Sequence[SelectedResult], field: str | None) -> None:
+        self._results = {(str(result.run.path), result.name): result for result in results}
+        self._field = field
+        self._measured: dict[tuple[str, str, str], Measurement] = {}
+        self._parts: dict[tuple[str, str], Mapping[str, str]] = {}
 
-def _marks(table: ScoreTable, tests: Sequence[BaselineTest]) -> str:
-    """What the marks mean, and which test they come from."""
-    base = table.baseline
-    if not tests:
-        return f"No score could be compared with {base} item by item."
-    names = " or ".join(dict.fromkeys(test.test for test in tests))
-    count = f", Holm-adjusted for {len(tests)} comparisons" if len(tests) > 1 else ""
-    verdicts = {test.verdict for test in tests}
-    level = f"p < {ALPHA:.2f}".replace("0.", ".")
-    how = f"paired {names}{count}, {level}"
-    if not verdicts & {REAL, CONFOUNDED}:
-        return f"No score differs from {base} ({how})."
-    texts = [f"{MARKS[REAL]} differs from {base} ({how})"] if REAL in verdicts else []
-    if CONFOUNDED in verdicts:
-        more = "the same, but" if texts else f"differs from {base} ({how}), but"
-        texts.append(f"{MARKS[CONFOUNDED]} {more} replies without an answer may explain it")
-    return f"{'; '.join(texts)}."
+    def measurement(self, score: StoredScore) -> Measurement:
+        """The items of a score; an error if the run does not have them."""
+        key = (score.run, score.name, score.metric)
+        if key not in self._measured:
+            self._measured[key] = self._group(score) if score.is_group else self._task(score)
+        measured = self._measured[key]
+        if score.part is None:
+            return measured
+        parts = self._parts_of(score)
+        return taken(
+            measured, [item for item in measured.items if parts[doc_of(item)] == score.part]
+        )
+
+    def _task(self, score: StoredScore) -> Measurement:
+        return self._results[score.run, score.name].measured([score.metric])
+
+    def _group(self, score: StoredScore) -> Measurement:
+        run = next(result.run for (path, _), result in self._results.items() if path == score.run)
+        leaves = tasks_below(run.results, score.name)
+        members = [self._results.get((score.run, leaf)) for leaf in leaves]
+        measured = [member.measured([score.metric]) for member in members if member is not None]
+        for group in groups_in(run.results, measured):
+            if group.name == score.name:
+                return group
+        raise ComparisonError("the score of the group is not the mean over the items of its tasks.")
+
+    def _parts_of(self, score: StoredScore) -> Mapping[str, str]:
+        key = (score.run, score.name)
+        if key not in self._parts:
+            self._parts[key] = dict(self._read_parts(self._results[key], score))
+        return self._parts[key]
+
+    def _read_parts(self, result: SelectedResult, score: StoredScore) -> Iterator[tuple[str, str]]:
+        """Doc id → the part it is in."""
+        assert self._field is not None
+        columns = result.run.items(result.name, score.filter)
+        if self._field in columns.parts:
+            parts = columns.parts[self._field]
+            yield from zip(map(str, columns.doc_ids), parts, strict=True)
+            return
+        for part, sample in parts_of_samples(result, self._field, score.filter):
+            yield str(sample.get("doc_id")), part
