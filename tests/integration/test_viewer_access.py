@@ -268,3 +268,36 @@ def test_a_filter_that_keeps_nothing_says_so(runs: Path, watch: Callable[..., Wa
         page.goto(f"{address}#/items/demo_mcq?q=nothing_has_this_word")
         page.wait_for_selector(".rows >> text=No item fits this filter.")
         assert page.locator(".facet[aria-label=subject]").count() == 0
+
+
+def test_many_formats_keep_the_question_in_view(
+    tmp_path: Path, watch: Callable[..., Watched]
+) -> None:
+    place = Workplace(tmp_path)
+    path = place.task(formats=...)
+    formats = ("mcqa", "cloze", "generate", "cot", "bare", "mcq::mmlu", "mcq::gpqa", "cloze::pure")
+    assert place.run("--tasks", *(f"{path}@{name}" for name in formats)).code == 0
+    page = watch(viewport={"width": 1000, "height": 700}).page
+    with served(place.output) as address:
+        page.goto(f"{address}#/items/t")
+        page.wait_for_selector("#row-0 .question >> text=Q0?")
+        page.evaluate("document.querySelector('.rows').scrollLeft = 9999")
+        edge = page.locator(".rows").bounding_box()["x"]
+        for cell in ("#row-0 .num", "#row-0 .question", ".row.head .question"):
+            assert page.locator(cell).bounding_box()["x"] >= edge
+        head, row = (page.locator(name).bounding_box() for name in (".row.head", "#row-0"))
+        last = page.locator("#row-0 .cell").last.bounding_box()
+        assert head["width"] == row["width"]
+        assert last["x"] + last["width"] <= row["x"] + row["width"]
+
+
+def test_the_measure_of_a_judge_is_in_the_address(watch: Callable[..., Watched]) -> None:
+    page = watch().page
+    with served(JUDGED) as address:
+        page.goto(f"{address}#/judge/{judge_run()}")
+        page.wait_for_selector(".nuggets tbody tr")
+        page.get_by_label("Measure").select_option(index=1)
+        chosen = page.get_by_label("Measure").input_value()
+        page.reload()
+        page.wait_for_selector(".nuggets tbody tr")
+        assert page.get_by_label("Measure").input_value() == chosen

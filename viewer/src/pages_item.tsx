@@ -62,7 +62,7 @@ export function ItemPage({ route, all }: { route: Route; all: Runs }) {
   const labels = shown.filter((one) => one.sample?.prompts.length).map((one) => one.column.label);
   const isDiff = pair.length === 2 && pair.every((label) => labels.includes(label));
   const setDiff = (value: string | null) => go(link("item", [task, doc], { runs: runIds, q: query, sort: sortBy, diff: value }), true);
-  const one = shown[0]?.column;
+  const previews = [...new Set(shown.filter((each) => !isDiff || pair.includes(each.column.label)).map((each) => each.column.result.name))];
   return (
     <main class="item-page">
       <header class="top">
@@ -89,7 +89,7 @@ export function ItemPage({ route, all }: { route: Route; all: Runs }) {
           {shown.map((each) => <FormatCard key={each.column.label} shown={each} />)}
         </div>
       )}
-      {one && <Command text={isDiff ? shown.filter((each) => pair.includes(each.column.label)).map((each) => command("lm-eval", "preview", each.column.result.name, "--doc", String(doc))).join("; ") : command("lm-eval", "preview", shown.length > 1 ? `${task}@*` : one.result.name, "--doc", String(doc))} />}
+      {previews.length > 0 && <Command text={previews.map((name) => command("lm-eval", "preview", name, "--doc", String(doc))).join("; ")} />}
     </main>
   );
 }

@@ -185,12 +185,13 @@ function Table(props: {
   const several = items.columns.length > 1;
   const isNarrow = useNarrow();
   const digits = String(Math.max(0, ...items.docs.slice(-1))).length;
-  const widths = [`${Math.max(52, 24 + 9 * digits)}px`, ...(several ? ["76px"] : []), "minmax(180px, 3fr)", "minmax(80px, 1fr)", `repeat(${items.columns.length}, minmax(112px, 1.4fr))`];
+  const docWidth = Math.max(52, 24 + 9 * digits);
+  const widths = [`${docWidth}px`, ...(several ? ["76px"] : []), "minmax(180px, 3fr)", "minmax(80px, 1fr)", `repeat(${items.columns.length}, minmax(112px, 1.4fr))`];
   if (isNarrow) {
     const layout = { gridTemplateColumns: `${Math.max(40, 16 + 9 * digits)}px minmax(110px, 1fr) repeat(${items.columns.length}, 46px)`, minWidth: `${160 + 46 * items.columns.length}px` };
     return <NarrowTable {...props} layout={layout} />;
   }
-  const layout = { gridTemplateColumns: widths.join(" "), minWidth: `${360 + 112 * items.columns.length}px` };
+  const layout = { gridTemplateColumns: widths.join(" "), minWidth: `${docWidth + (several ? 76 : 0) + 260 + 112 * items.columns.length}px`, "--doc": `${docWidth}px` };
   const heading = (by: string, text: string, extra = "") => (
     <div role="columnheader" class={`cell ${extra}`} aria-sort={sort.by === by ? (sort.down ? "descending" : "ascending") : "none"}>
       <button type="button" onClick={() => props.setSort(by)} title={`Sort by ${text}`}>
@@ -201,9 +202,9 @@ function Table(props: {
   );
   const head = (
     <div class={`row head ${items.columns.some((one) => one.heading[0]) ? "double" : ""}`} role="row" aria-rowindex={1} style={layout}>
-      {heading("doc", "Doc")}
+      {heading("doc", "Doc", "num")}
       {several && heading("flips", "Flips")}
-      <div role="columnheader" class="cell">Question</div>
+      <div role="columnheader" class="cell question">Question</div>
       <div role="columnheader" class="cell">Gold</div>
       {items.columns.map((column, at) => (
         <div role="columnheader" class="cell" aria-sort={sort.by === column.label ? (sort.down ? "descending" : "ascending") : "none"}>
@@ -258,7 +259,7 @@ function NarrowTable(props: Parameters<typeof Table>[0] & { layout: Record<strin
   const { items, rows, active, layout } = props;
   const head = (
     <div class="row head narrow" role="row" aria-rowindex={1} style={layout}>
-      <div role="columnheader" class="cell">Doc</div>
+      <div role="columnheader" class="cell num">Doc</div>
       <div role="columnheader" class="cell">Question</div>
       {items.columns.map((column) => (
         <div role="columnheader" class="cell">

@@ -44,7 +44,8 @@ export function JudgePage({ route, all }: { route: Route; all: Runs }) {
   const task = run.results[0]?.task ?? "";
   const only = route.query.get("only") ?? "";
   const unit = Number(route.query.get("unit") ?? 0);
-  const set = (changes: Record<string, string | null>) => go(link("judge", route.parts, { only, unit: String(unit), ...changes }), true);
+  const measure = route.query.get("measure") ?? "";
+  const set = (changes: Record<string, string | null>) => go(link("judge", route.parts, { only, unit: String(unit), measure, ...changes }), true);
   return (
     <main class="judge-page">
       <header class="top">
@@ -52,21 +53,20 @@ export function JudgePage({ route, all }: { route: Route; all: Runs }) {
         <p class="facts">{counted(sides[0]?.judged.units.length ?? 0, "text")} · {plain(task)}</p>
         <a class="button" href={link("items", [task], { runs: id, sort: sides.length > 1 ? "flips" : "" })}>{sides.length > 1 ? "Nuggets × prompts" : "All nuggets"}</a>
       </header>
-      <Scores sides={sides} />
+      <Scores sides={sides} measure={measure} setMeasure={(name) => set({ measure: name })} />
       <Topics sides={sides} unit={unit} only={only} set={set} run={id} task={task} />
       <Command text={sides.length > 1 ? command("lm-eval", "compare", run.path) : command("nugget-eval", "score", run.path.replace(/summary\.json$/, "assignments.jsonl"), "--per_topic")} />
     </main>
   );
 }
 
-function Scores({ sides }: { sides: Side[] }) {
+function Scores({ sides, measure, setMeasure }: { sides: Side[]; measure: string; setMeasure: (name: string) => void }) {
   const rows = sides.flatMap(({ label, judged }) =>
     judged.scores.flatMap((one) =>
       Object.entries(one.means).filter(([, mean]) => mean.value !== null).map(([measure, mean]) => ({ label, run: one.run_id, measure, mean })),
     ),
   );
   const measures = [...new Set(rows.map((row) => row.measure))];
-  const [measure, setMeasure] = useState("");
   const chosen = measures.includes(measure) ? measure : (measures.find((name) => name === "vital_score") ?? measures[0]);
   const shown = rows.filter((row) => row.measure === chosen);
   const scale = scaleOf(shown.flatMap(({ mean }) => [mean.value, mean.low, mean.high]));

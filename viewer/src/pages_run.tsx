@@ -39,7 +39,7 @@ export function RunView({ id, task: only }: { id: string; task: string | null })
         )}
       </header>
       {run.version?.newer && (
-        <Failure text={`This run was written by lm-eval ${run.version.wrote}, which is newer than this viewer. What it does not know is not shown.`} />
+        <Failure text={`This run was written by lm-eval ${run.version.wrote}, which is newer than this viewer. Parts that the viewer does not know are not shown.`} />
       )}
       {run.groups.length > 0 && <Groups run={run} />}
       {only && tasks.length > 1 && <p><a href={link("run", [id])}>All {tasks.length} tasks</a></p>}
