@@ -44,12 +44,6 @@ def rank(text: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     return ranked
 
 
-def is_revised(text: str, earlier: Candidate, later: Candidate) -> bool:
-    """True if the words between two answers say that the second replaces the first."""
-    between = text[earlier.span[1] : later.span[0]][-4000:]
-    return cues.is_revising(between)
-
-
 def _ranked(
     text: str, candidate: Candidate, last: Candidate | None, *, is_answer: bool
 ) -> Candidate:
@@ -76,11 +70,8 @@ def _labels_end(text: str, candidate: Candidate) -> int:
     start, end = candidate.span
     if candidate.excluded is None:
         return end
-    last = max(
-        (found.end() for found in _LABEL.finditer(text, max(start, end - cues.REACH), end)),
-        default=end,
-    )
-    return last
+    labels = _LABEL.finditer(text, max(start, end - cues.REACH), end)
+    return max((label.end() for label in labels), default=end)
 
 
 _LABEL = re.compile(r"support(?:ed)?\b", re.IGNORECASE)
@@ -313,9 +304,11 @@ def _agreed(text: str, complete: Sequence[Choice], format_type: str | None) -> L
     is_asked_for = conforms(candidate.format, format_type) and not any(
         conforms(other.format, format_type) for other in differing
     )
-    if is_asked_for or (
-        len(differing) < 20 and all(is_revised(text, other, candidate) for other in differing)
-    ):
+    start = candidate.span[0]
+    is_replacing = len(differing) < 20 and all(
+        cues.is_revising(text[other.span[1] : start][-4000:]) for other in differing
+    )
+    if is_asked_for or is_replacing:
         return _reading(candidate, result)
     return replace(
         unread(len(result.labels), candidate.format, "ambiguous", "two answers that differ"),
@@ -366,6 +359,7 @@ def usable(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 
 def conforms(format_used: str, format_type: str | None) -> bool:
+    """True if an answer is in the one format that was asked for."""
     if format_type is None or format_type == "adaptive":
         return False
     return format_used in _CONFORMING.get(format_type, {format_type})
