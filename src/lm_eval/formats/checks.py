@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from lm_eval.config.fields import compile_field, fields_read, is_jinja, shorten
 from lm_eval.errors import (
@@ -23,8 +23,8 @@ from lm_eval.errors import (
     few_names,
 )
 from lm_eval.formats.grammar import checked_grammar
-from lm_eval.formats.items import LABEL_STYLES, label_variables
-from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
+from lm_eval.formats.items import LABEL_STYLES, AnswerKind, label_variables
+from lm_eval.formats.prompt_format import JINJA_FIELDS, FormatKind, OutputType, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader
 from lm_eval.formats.variants import check_enforced
 
@@ -72,18 +72,14 @@ def leading(metrics: Iterable[str], normalization: str | None) -> tuple[str, ...
 
 
 FORMAT_FIELDS = tuple(f.name for f in fields(PromptFormat))
-OUTPUT_TYPES = ("multiple_choice", "generate_until", "loglikelihood")
-KINDS = ("general", "convention")
 OF_ONE_TEXT = ("acc", "perplexity")
-ANSWER_KINDS = ("choice", "text", "order")
-SCORED = ("labels", "texts", "rest")
-_OPTIONS: dict[str, tuple[tuple[str | None, ...], str]] = {
-    "output_type": (OUTPUT_TYPES, f"one of {', '.join(OUTPUT_TYPES)}"),
-    "kind": (KINDS, f"one of {', '.join(KINDS)}"),
-    "answers": (ANSWER_KINDS, f"one of {', '.join(ANSWER_KINDS)}"),
-    "blank_position": (("end", "inline"), "end or inline"),
-    "scored": ((None, *SCORED), f"one of {', '.join(SCORED)}"),
-    "normalization": ((None, *NORMALISATIONS), f"one of {', '.join(NORMALISATIONS)}"),
+_OPTIONS: dict[str, tuple[str | None, ...]] = {
+    "output_type": get_args(OutputType),
+    "kind": get_args(FormatKind),
+    "answers": get_args(AnswerKind),
+    "blank_position": ("end", "inline"),
+    "scored": (None, "labels", "texts", "rest"),
+    "normalization": (None, *NORMALISATIONS),
 }
 _TYPES: dict[str, tuple[type, str]] = {
     **dict.fromkeys(
@@ -122,8 +118,8 @@ def checked_field(key: Any, value: Any, where: str) -> Any:
 def _fits(key: str, value: Any) -> tuple[bool, str]:
     """Whether a field can hold ``value``, and what it can hold, in words."""
     if key in _OPTIONS:
-        options, words = _OPTIONS[key]
-        return value in options, words
+        options = _OPTIONS[key]
+        return value in options, f"one of {', '.join(filter(None, options))}"
     allowed, words = _TYPES.get(key, (str | None, "a text"))
     return isinstance(value, allowed), words
 

@@ -12,12 +12,11 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from string import ascii_uppercase
-from typing import Any, Literal
+from typing import Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.errors import AmbiguousGoldError, GoldError
 
-TargetType = Literal["index", "one_based", "label", "text"]
 TARGET_TYPES: dict[str, str] = {
     "index": "the choice's number, counted from 0",
     "one_based": "the choice's number, counted from 1",
@@ -32,7 +31,7 @@ TWICE = "the target is the text of two choices"
 _AROUND_LABELS = "()[]{}<>.:, \t\n"
 
 Readings = dict[str, int]
-"""What a target may be (a ``TargetType``) → the index of the choice it then names."""
+"""What a target may be (a key of ``TARGET_TYPES``) → the index of the choice it then names."""
 Row = tuple[Any, Sequence[str], Sequence[str]]
 """A doc's target, its choices' texts and their labels in the data, if it has any."""
 

@@ -99,7 +99,8 @@ def text_source(fmt: PromptFormat, question: Any, choices: Any, context: Any = N
     if not fmt.show_question:
         question, context, fmt = "{{ '' }}", None, replace(fmt, question_prefix=None)
     asked = fragment(question, "_question")
-    shown = _choices_fragment(fmt, choices)
+    has_choices = fmt.choice_labels is not None and choices is not None
+    shown = _choices_of(choices) if has_choices else Fragment("", "[]")
     passage = Fragment("", "") if context is None else fragment(context, "_context")
     if asked is None or shown is None or passage is None:
         return None
@@ -225,12 +226,6 @@ def _question(fmt: PromptFormat, asked: Fragment) -> str:
         f"{{{{ {value} }}}}"
         f"{{% if {marker} not in ({value} | string) %}}{{{{ {blank} }}}}{{% endif %}}"
     )
-
-
-def _choices_fragment(fmt: PromptFormat, choices: Any) -> Fragment | None:
-    if fmt.choice_labels is None or choices is None:
-        return Fragment("", "[]")
-    return _choices_of(choices)
 
 
 def _choice_block(fmt: PromptFormat, choices: str) -> str:

@@ -80,6 +80,11 @@ def _wording(*kinds: str) -> cached_property[Wording]:
     return cached_property(lambda words: Wording(words.one_of(*kinds), words.items(*kinds)))
 
 
+def _pattern(*kinds: str) -> cached_property[re.Pattern[str]]:
+    """A pattern for one word of these kinds; compiled when it is first needed."""
+    return cached_property(lambda words: re.compile(words.one_of(*kinds)))
+
+
 class Vocabulary:
     """The patterns of the words of some scripts, for text in lower case."""
 
@@ -98,6 +103,12 @@ class Vocabulary:
     hard = _wording("taken_back")
     second_thought = _wording("taken_back", "rather")
     refusal = _wording("refusal")
+    none = _pattern("none")
+    and_or = _pattern("and_or")
+    noun = _pattern("answer", "option")
+    """What a verdict may end with: "a correct ANSWER"."""
+    field_name = _pattern("answer", "outcome", "option", "class_name")
+    """The name of a field that holds an answer."""
 
     def __init__(self, scripts: tuple[str, ...]) -> None:
         self.scripts = scripts
@@ -170,11 +181,6 @@ class Vocabulary:
         return re.compile(rf"{self.one_of('subject')}\s+\Z")
 
     @cached_property
-    def field_name(self) -> re.Pattern[str]:
-        """The name of a field that holds an answer."""
-        return re.compile(self.one_of("answer", "outcome", "option", "class_name"))
-
-    @cached_property
     def option_before(self) -> re.Pattern[str]:
         """The name of an option right before a label."""
         return re.compile(rf"{self.one_of('option', 'answer')}[\s*_(\[\"']{{0,5}}\Z")
@@ -222,10 +228,6 @@ class Vocabulary:
         return re.compile(rf"{self.one_of('not')}\s{{1,3}}(?:{self.one_of('adverb')}\s{{1,3}})?\Z")
 
     @cached_property
-    def none(self) -> re.Pattern[str]:
-        return re.compile(self.one_of("none"))
-
-    @cached_property
     def but(self) -> re.Pattern[str]:
         return re.compile(rf"[\s,;.–—-]{{0,4}}{self.one_of('but')}\s{{0,3}}")
 
@@ -268,11 +270,6 @@ class Vocabulary:
         )
 
     @cached_property
-    def noun(self) -> re.Pattern[str]:
-        """What a verdict may end with: "a correct ANSWER"."""
-        return re.compile(self.one_of("answer", "option"))
-
-    @cached_property
     def verdict_tail(self) -> re.Pattern[str]:
         """The verdict that ends a sentence about a choice: "it has no rings → incorrect"."""
         return re.compile(
@@ -297,10 +294,6 @@ class Vocabulary:
         """What comes between two labels; ``strong`` if it can only join them."""
         strong = rf"[ \t]*(?:[/&+|]|,?\s*{self.one_of('and_or')})\s*(?:{self.one_of('adverb')}\s+)?"
         return re.compile(rf"(?P<strong>{strong})|(?:[ \t]*[,;]\s*|[ \t]+|\s*\n\s*)")
-
-    @cached_property
-    def and_or(self) -> re.Pattern[str]:
-        return re.compile(self.one_of("and_or"))
 
     @cached_property
     def goes_on(self) -> re.Pattern[str]:
