@@ -11,7 +11,7 @@ import glob
 import os
 import re
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -39,7 +39,7 @@ def is_on_hub(
     search = SearchPath(base_dir)
     path = search.find(dataset_path)
     if path is None:
-        return not search.looks_like_path(dataset_path, SUFFIXES)
+        return not _looks_like_path(dataset_path)
     return not path.is_file() and not _is_data_folder(path, dataset_path, dataset_name)
 
 
@@ -315,12 +315,6 @@ class SearchPath:
             _check_plain(path)
         return path
 
-    def looks_like_path(self, written: str, suffixes: Collection[str]) -> bool:
-        """Whether a file or folder is meant, rather than a name on the hub."""
-        starts = written.startswith(("./", "../", "/", "~", ".\\", "..\\"))
-        known = file_type(written) is not None or Path(written).suffix.lower() in suffixes
-        return starts or known or written.endswith("/")
-
     def expand(self, entry: Any, split: str) -> list[Path]:
         """The files of one ``data_files`` entry: a name, a pattern, or a list of them."""
         entries = entry if isinstance(entry, (list, tuple)) else [entry]
@@ -373,6 +367,12 @@ class SearchPath:
                 if files:
                     return files
         raise DataError(self.missing(item, why=f" (data_files, split {split!r})"))
+
+
+def _looks_like_path(written: str) -> bool:
+    """Whether a file or folder is meant, rather than a name on the hub."""
+    starts = written.startswith(("./", "../", "/", "~", ".\\", "..\\"))
+    return starts or written.endswith("/") or file_type(written) is not None
 
 
 def _check_plain(path: Path) -> None:

@@ -307,8 +307,7 @@ class TaskDocs(HarnessMethods):
             return [dict(doc) for doc in self.training_docs()]
         for fallback in (config.training_split, config.validation_split, config.test_split):
             if fallback is not None:
-                docs = self._processed(fallback, config.process_docs, config.where).to_list()
-                return self._named(docs, fallback)
+                return self._named(self.split_docs(fallback), fallback)
         raise DataError(f"Task {self.task_name!r} has no split to draw few-shot examples from.")
 
     def _named(self, docs: Sequence[Doc], split: str) -> Sequence[Doc]:

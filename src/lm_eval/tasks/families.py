@@ -118,7 +118,9 @@ def _values(key: str, values: Any) -> dict[Any, Values]:
     if isinstance(values, Mapping):
         by_value = {value: further or {} for value, further in values.items()}
     elif isinstance(values, list):
-        by_value = {value: {} for value in values if _is_plain(key, value)}
+        for value in values:
+            _check_plain(key, value)
+        by_value = {value: {} for value in values}
         if len(by_value) < len(values):
             twice = next(value for value in values if values.count(value) > 1)
             raise ConfigError(f"each.{key} has {twice!r} twice. Remove one.")
@@ -128,7 +130,7 @@ def _values(key: str, values: Any) -> dict[Any, Values]:
         raise ConfigError(f"each.{key} must be a list of values or a mapping, not {values!r}.")
     first, names = next(iter(by_value)), None
     for value, further in by_value.items():
-        _is_plain(key, value)
+        _check_plain(key, value)
         if not isinstance(further, Mapping):
             raise ConfigError(
                 f"each.{key}: {value!r} must map to further variables, such as `{{cause: weil}}`, "
@@ -144,7 +146,8 @@ def _values(key: str, values: Any) -> dict[Any, Values]:
     return by_value
 
 
-def _is_plain(key: str, value: Any) -> bool:
+def _check_plain(key: str, value: Any) -> None:
+    """Refuse a value of a variable that is not a text or a number."""
     if isinstance(value, bool):
         raise ConfigError(
             f"each.{key} has the value {str(value).lower()}: YAML reads yes, no, on and off so. Write "
@@ -152,7 +155,6 @@ def _is_plain(key: str, value: Any) -> bool:
         )
     if not isinstance(value, str | int | float):
         raise ConfigError(f"each.{key} has the value {value!r}; expected a text or a number.")
-    return True
 
 
 def _named(template: Any, options: Options) -> dict[str, Values]:

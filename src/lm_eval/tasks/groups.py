@@ -68,14 +68,14 @@ class GroupConfig:
             )
         scores = mapping.get("aggregate_metric_list") or []
         scores = [scores] if isinstance(scores, Mapping) else scores
-        expected = {
-            "aggregate_metric_list": (scores, list),
-            "metadata": (mapping.get("metadata"), dict),
-        }
-        for key, (value, kind) in expected.items():
+        metadata = mapping.get("metadata")
+        for key, value, kind, expected in (
+            ("aggregate_metric_list", scores, list, "list"),
+            ("metadata", metadata, dict, "mapping"),
+        ):
             if value is not None and not isinstance(value, kind):
                 raise ConfigError(
-                    f"{where}group {name!r}: {key} must be a {_KIND_WORDS[kind]}, not {shorten(value)}.",
+                    f"{where}group {name!r}: {key} must be a {expected}, not {shorten(value)}.",
                     path=source,
                 )
         return cls(
@@ -85,7 +85,7 @@ class GroupConfig:
             aggregate_metric_list=tuple(
                 _score(score, f"{where}group {name!r}") for score in scores
             ),
-            metadata=mapping.get("metadata"),
+            metadata=metadata,
             **_suite_keys(mapping, f"{where}group {name!r}", source),
         )
 
@@ -140,7 +140,6 @@ def _are_chances(value: Any) -> bool:
     )
 
 
-_KIND_WORDS = {list: "list", dict: "mapping"}
 GROUP_KEYS = tuple(f.name for f in fields(GroupConfig))
 
 

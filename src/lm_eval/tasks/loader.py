@@ -239,8 +239,7 @@ class TaskManager:
                 "`lm-eval ls tasks`.",
                 name=pattern,
             )
-        built = [self._built(self._definitions.named(name), format_name) for name in names]
-        return [item for items in built for item in items]
+        return self._built([self._definitions.named(name) for name in names], format_name)
 
     def _select_folder(
         self, folder: Path, format_name: str | None
@@ -254,8 +253,7 @@ class TaskManager:
                 f"Folder {str(folder)!r} holds no task files: .yaml files with a `task` or `group`.",
                 name=str(folder),
             )
-        built = [self._built(self._definitions.read_file(file), format_name) for file in files]
-        return [item for items in built for item in items]
+        return self._built([self._definitions.read_file(file) for file in files], format_name)
 
     def _built(
         self, definition: Definition, format_name: str | None
