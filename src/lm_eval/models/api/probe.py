@@ -351,7 +351,7 @@ class ServerCheck:
         ):
             server.shown = shown_address(address)
             try:
-                with only(server.number), caller.counting(task):
+                with caller.counting(task):
                     wrong = caller.transport.run(self.check(server.number))
             except RequestError as error:
                 if error.status is not None and error.status < 500:
@@ -370,19 +370,14 @@ class ServerCheck:
 
     async def check(self, number: int) -> str | None:
         """What is wrong with a server's replies; None if they are like those of the first server."""
-        token = ONLY.set(number)
-        try:
+        with only(number):
             replies = await self._replies()
             shown = shown_address(self._model.addresses[number])
             if self._reference is None:
                 self._reference = (shown, replies)
-                return None
-            if self._are_alike(replies):
-                return None
-            replies = await self._replies()  # once more: it may have been busy with others
+            if not self._are_alike(replies):
+                replies = await self._replies()  # once more: it may have been busy with others
             return None if self._are_alike(replies) else self._difference(shown, replies)
-        finally:
-            ONLY.reset(token)
 
     async def _replies(self) -> list[str]:
         if self._model.always_samples:  # nothing to compare, but does it answer?

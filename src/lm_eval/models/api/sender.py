@@ -10,8 +10,9 @@ import asyncio
 import contextvars
 import inspect
 import json
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -318,12 +319,14 @@ class Sender:
 
     # -- counting --------------------------------------------------------------------------------
 
-    def counting(self, task: str) -> _Counting:
+    @contextmanager
+    def counting(self, task: str) -> Iterator[None]:
         """A block in which what is sent counts for this task."""
-        usage = self.usage.get(task)
-        if usage is None:
-            usage = self.usage[task] = Usage()
-        return _Counting(usage)
+        token = _COUNTS.set(self.usage.setdefault(task, Usage()))
+        try:
+            yield
+        finally:
+            _COUNTS.reset(token)
 
     def count(self, received: Received[Any]) -> None:
         counts = _COUNTS.get(None)
@@ -333,21 +336,6 @@ class Sender:
 
     def count_failure(self, task: str, error: RequestError) -> None:
         self.usage.setdefault(task, Usage()).retries += max(0, error.attempts - 1)
-
-
-class _Counting:
-    """A block in which what is sent adds to ``usage``."""
-
-    __slots__ = ("_token", "_usage")
-
-    def __init__(self, usage: Usage) -> None:
-        self._usage = usage
-
-    def __enter__(self) -> None:
-        self._token = _COUNTS.set(self._usage)
-
-    def __exit__(self, *_: object) -> None:
-        _COUNTS.reset(self._token)
 
 
 def _any_reply(outputs: Any) -> None:

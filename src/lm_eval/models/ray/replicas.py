@@ -178,8 +178,8 @@ class ReplicaPool:
         for frame in frames:
             delivery = pickle.loads(frame)
             if delivery.turn == handle.turn:  # else of a stream that was abandoned
-                handle.is_awaited = False
-                yield handle, self._delivered(handle, delivery)
+                handle.is_awaited, handle.usage = False, delivery.usage
+                yield handle, delivery
 
     def _called(
         self, calls: Mapping[Any, Handle], wait_s: float
@@ -211,10 +211,7 @@ class ReplicaPool:
             return None
         if value is None:  # from ``serve``
             return self._died(handle, ConnectionError("its connection broke"))
-        return self._delivered(handle, pickle.loads(value))
-
-    @staticmethod
-    def _delivered(handle: Handle, delivery: Delivery) -> Delivery:
+        delivery: Delivery = pickle.loads(value)
         handle.usage = delivery.usage
         return delivery
 
