@@ -32,13 +32,13 @@ class Border:
     context_text: str
     continuation_text: str
     context: tuple[int, ...]
-    whole: tuple[int, ...]
+    joined: tuple[int, ...]
     kept: int
-    """How many of the context's tokens also begin the whole."""
+    """How many of the context's tokens also begin the joined text."""
 
     @property
     def kind(self) -> BorderKind:
-        if len(self.whole) <= len(self.context):
+        if len(self.joined) <= len(self.context):
             return "empty"
         return "own" if self.kept == len(self.context) else "merged"
 
@@ -49,22 +49,22 @@ class Border:
     @property
     def scored(self) -> tuple[int, ...]:
         """The tokens whose log-probs are summed: what follows the context's length."""
-        return self.whole[len(self.context) :]
+        return self.joined[len(self.context) :]
 
     @property
     def seam(self) -> tuple[int, ...]:
-        """The whole from where it departs from the context: the first is the merged token."""
-        return self.whole[self.kept :]
+        """The joined tokens from where they depart from the context: the first is the merged token."""
+        return self.joined[self.kept :]
 
 
 def find_border(encode: Encode, context: str, continuation: str) -> Border:
     """The border between two texts. Blanks that end the context belong to the continuation."""
     context, continuation = move_blanks(context, continuation)
     before = tuple(encode(context)) if context else ()
-    whole = tuple(encode(context + continuation))
-    shorter = min(len(before), len(whole))
-    kept = next((at for at in range(shorter) if before[at] != whole[at]), shorter)
-    return Border(context, continuation, before, whole, kept)
+    joined = tuple(encode(context + continuation))
+    shorter = min(len(before), len(joined))
+    kept = next((at for at in range(shorter) if before[at] != joined[at]), shorter)
+    return Border(context, continuation, before, joined, kept)
 
 
 def move_blanks(context: str, continuation: str) -> tuple[str, str]:

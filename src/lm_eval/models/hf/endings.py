@@ -127,7 +127,7 @@ class GrowingRow:
     def reply(self) -> Reply:
         """The text, without its reasoning, before the first stop string."""
         reasoning, answer = self._split()
-        text = self.job.said + cut_at_stop(answer, self.job.until)
+        text = self.job.reply_start + cut_at_stop(answer, self.job.until)
         return Reply(text, finish=self.finish, reasoning=reasoning)
 
     def _split(self) -> tuple[str | None, str]:

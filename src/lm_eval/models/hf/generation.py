@@ -303,11 +303,11 @@ class SharedPrefix:
         """The inputs of ``generate`` for these prompts, padded on the left after what they share."""
         length = len(self._tokens) if self._may_go_on(prompts) else 0
         begun = [prompt[:length] for prompt in prompts]
-        rest = [prompt[length:] for prompt in prompts]
+        remaining = [prompt[length:] for prompt in prompts]
         inputs = {
-            "input_ids": _joined(begun, padded(rest, self._device, on_left=True)),
+            "input_ids": _joined(begun, padded(remaining, self._device, on_left=True)),
             "attention_mask": _joined(
-                [[1] * length] * len(prompts), mask(rest, self._device, on_left=True)
+                [[1] * length] * len(prompts), mask(remaining, self._device, on_left=True)
             ),
         }
         if length:
@@ -358,10 +358,10 @@ def _error_behind_a_gap(model: Any, prompt: list[int], begun: int = 0, cache: An
     """
     import torch
 
-    rest = prompt[begun:]
+    remaining = prompt[begun:]
     whole, ids, seen = (
         torch.tensor([row], device=model.device)
-        for row in (prompt, [0] * _GAP + rest, [1] * begun + [0] * _GAP + [1] * len(rest))
+        for row in (prompt, [0] * _GAP + remaining, [1] * begun + [0] * _GAP + [1] * len(remaining))
     )
     positions = (seen.cumsum(-1) - 1).clamp(min=0)[:, begun:]
     at = {"position_ids": positions} if takes(model, "position_ids") else {}
@@ -422,7 +422,9 @@ def _most_shared(prompts: Sequence[list[int]]) -> tuple[int, int, int]:
     return best[1:]
 
 
-def _joined(begun: Sequence[Sequence[int]], rest: Any) -> Any:
+def _joined(begun: Sequence[Sequence[int]], remaining: Any) -> Any:
     import torch
 
-    return torch.cat([torch.tensor(begun, dtype=rest.dtype, device=rest.device), rest], dim=1)
+    return torch.cat(
+        [torch.tensor(begun, dtype=remaining.dtype, device=remaining.device), remaining], dim=1
+    )

@@ -189,7 +189,7 @@ class Generator:
         for index, sequence in readers:
             if finish := self._advance(sequence, index):
                 sequence.is_running = False
-                text = sequence.job.said + sequence.text.text
+                text = sequence.job.reply_start + sequence.text.text
                 done.append((sequence.job, Reply(text, finish=finish)))
         yield from done
 

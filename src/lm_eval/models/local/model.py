@@ -47,7 +47,7 @@ class Job:
     sample: Sample | None = None
     constrain: Callable[[], Constraint] | None = None
     """Makes what holds the reply to a grammar; None if nothing does."""
-    said: str = ""
+    reply_start: str = ""
     """What the model said before this prompt's end: its reply begins with it."""
     reasoning: str | None = None
     """The model's reasoning before that, if it is kept apart."""
@@ -276,7 +276,7 @@ class LocalLM(ExtensibleLM):
             limited = replace(answering, max_gen_toks=answer_room(grammar))
             room = self.window - limited.max_gen_toks
             job = self._hold(self._job(index, request, limited, tokens[-room:]), grammar)
-            return replace(job, said=grammar.before_answer(reply), reasoning=reply.reasoning)
+            return replace(job, reply_start=grammar.before_answer(reply), reasoning=reply.reasoning)
 
         free = replace(options, until=(*options.until, grammar.opening))
         return replace(self._job(index, request, free, prompt), then=answer)

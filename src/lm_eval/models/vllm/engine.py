@@ -277,7 +277,7 @@ def _held_reply(job: VllmJob, grammar: Grammar, output: Any) -> Reply:
     is_whole = text is not None and not (is_cut and grammar.ends_open)
     answer = output.text if text is None else text
     finish: Literal["stop", "length"] = "stop" if is_whole else "length"
-    return Reply(job.said + answer, finish=finish, reasoning=job.reasoning)
+    return Reply(job.reply_start + answer, finish=finish, reasoning=job.reasoning)
 
 
 def _finite(logprob: float) -> float:

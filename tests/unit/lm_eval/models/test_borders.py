@@ -37,7 +37,7 @@ def test_a_label_after_a_blank_is_its_own(context: str) -> None:
     assert border.kind == "own"
     assert border.is_own
     assert border.context == (PIECES.index("Answer:"),)
-    assert border.context + border.scored == border.whole
+    assert border.context + border.scored == border.joined
 
 
 def test_a_label_that_merges_with_the_bracket_before_it() -> None:
@@ -75,5 +75,5 @@ def test_a_border_is_own_exactly_if_both_together_begin_with_the_context(
     before, whole = encode(stripped), encode(stripped + moved)
     starts_alike = whole[: len(before)] == before
     assert border.is_own == (starts_alike and len(whole) > len(before))
-    assert (border.context, border.whole) == (tuple(before), tuple(whole))
-    assert border.whole[: border.kept] + border.seam == border.whole
+    assert (border.context, border.joined) == (tuple(before), tuple(whole))
+    assert border.joined[: border.kept] + border.seam == border.joined
