@@ -15,13 +15,14 @@ from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome
 from lm_eval.scoring.results import TaskResult
 from lm_eval.screen.remarks import remarks, reread_command
-from lm_eval.screen.scores import ScoreRow, score_lines, score_rows, short
+from lm_eval.screen.scores import ScoreRow, score_lines, score_rows
 from lm_eval.text.numbers import (
     amount,
     cost_digits,
     count,
     counted,
     duration,
+    short,
     tokens,
 )
 from lm_eval.text.terminal import Paragraph, visible
@@ -62,7 +63,7 @@ def print_screen(
     if folded:
         console.print(Paragraph("", folded))
     if blocks:
-        from lm_eval.screen.findings import print_findings
+        from lm_eval.lab.compare.findings import print_findings
 
         print_findings(blocks, console)
     lines = remarks(results, blocks, names_tasks=names_tasks, width=console.width - len(MARK))

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval.requests.options import skipped_line
 from lm_eval.scoring.results import ChoiceTally, ReadingSummary, TaskResult
-from lm_eval.screen.scores import short
-from lm_eval.text.numbers import joined, percent
+from lm_eval.text.numbers import joined, percent, short
 from lm_eval.text.secrets import known_secrets
 from lm_eval.text.terminal import visible
 

@@ -14,7 +14,15 @@ from rich.cells import cell_len
 
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.numbers import NOTHING, Glyphs, Scale, glyphs_for, number, percent, scale_for
+from lm_eval.text.numbers import (
+    Glyphs,
+    Scale,
+    glyphs_for,
+    percent,
+    scale_for,
+    short,
+    short_interval,
+)
 from lm_eval.text.terminal import visible
 
 LEAST_PICTURE, MOST_PICTURE = 16, 48
@@ -150,22 +158,6 @@ def _group_row(group: GroupResult) -> ScoreRow:
         num_fewshot=group.num_fewshot,
         is_group=True,
     )
-
-
-def short(value: float | None, digits: int = 3) -> str:
-    """A score without the zero in front of its point: ``.525``; ``–`` where there is none."""
-    if value is None:
-        return NOTHING
-    text = number(value, digits).replace("-", "−")
-    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
-
-
-def short_interval(estimate: Estimate | None) -> str:
-    """``[.42, .63]``, with a third digit where it is narrow; empty where there is none."""
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return ""
-    digits = 2 if estimate.high - estimate.low >= 0.05 else 3
-    return f"[{short(estimate.low, digits)}, {short(estimate.high, digits)}]"
 
 
 def score_lines(rows: Sequence[ScoreRow], width: int, encoding: str = "utf-8") -> list[str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from lm_eval.lab.compare.findings import print_findings
 from lm_eval.lab.compare.values import ALPHA
 from lm_eval.lab.sweep.search import SearchResult
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
@@ -23,12 +24,10 @@ from lm_eval.lab.sweep.tables import (
     table,
     unread_words,
 )
-from lm_eval.screen.findings import print_findings, short_p
-from lm_eval.screen.scores import short, short_interval
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.partial.distribution import CALIBRATED
 from lm_eval.text.columns import FittingTable
-from lm_eval.text.numbers import counted, percent
+from lm_eval.text.numbers import counted, percent, short, short_interval, short_p
 from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:

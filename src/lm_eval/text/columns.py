@@ -72,7 +72,7 @@ class FittingTable:
         if self._least_width(moved) > options.max_width:  # numbers would be cut
             yield from self._stacked()
             return
-        yield table
+        yield from _unpadded(table, console, options)
         lines = self._lines(moved)
         yield from ["", *lines] if lines else []
 
@@ -151,6 +151,19 @@ class FittingTable:
         cells = [(getattr(row, column.field), row.name) for row in self.rows]
         text = ", ".join(f"{cell} ({name})" for cell, name in cells if cell)
         return f"{column.heading}: {text}" if text else ""
+
+
+def _unpadded(table: Table, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+    """The lines of a table without spaces at their ends: piped output has none to trip over."""
+    from rich.segment import Segment, Segments
+
+    for line in console.render_lines(table, options, pad=False):
+        kept = list(Segment.simplify(line))
+        while kept and not kept[-1].text.rstrip():
+            kept.pop()
+        if kept:
+            kept[-1] = Segment(kept[-1].text.rstrip(), kept[-1].style, kept[-1].control)
+        yield Segments([*kept, Segment.line()])
 
 
 def markdown(text: str) -> str:

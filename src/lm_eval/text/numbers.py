@@ -68,6 +68,43 @@ def with_interval(estimate: _Estimate | None, digits: int = 3) -> str:
     return f"{number(estimate.value, digits)} {interval(estimate)}".removesuffix(f" {NOTHING}")
 
 
+def short(value: float | None, digits: int = 3) -> str:
+    """A score without the zero in front of its point: ``.525``; ``–`` if there is none."""
+    if value is None:
+        return NOTHING
+    text = number(value, digits).replace("-", "−")
+    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
+
+
+def short_interval(estimate: _Estimate | None) -> str:
+    """``[.42, .63]``, with a third digit if it is narrow; empty if there is none."""
+    if estimate is None or estimate.low is None or estimate.high is None:
+        return ""
+    digits = 2 if estimate.high - estimate.low >= 0.05 else 3
+    return f"[{short(estimate.low, digits)}, {short(estimate.high, digits)}]"
+
+
+def short_signed(value: float | None, digits: int = 2) -> str:
+    """A difference with its sign: ``+.24``, ``−.10``, ``.00``; ``–`` if there is none."""
+    text = short(value, digits)
+    if value is None or not text.strip("−.0"):
+        return text.removeprefix("−")
+    return text if text.startswith("−") else f"+{text}"
+
+
+ALWAYS = 0.995
+"""A p from here on rounds to 1."""
+
+
+def short_p(p: float) -> str:
+    """``p = .024``, ``p < .001``, ``p = 1``."""
+    if p < 0.001:
+        return "p < .001"
+    if p >= ALWAYS:
+        return "p = 1"
+    return f"p = {short(p, 3 if p < 0.1 else 2)}"
+
+
 def bounds(low: float | None, high: float | None) -> str:
     """``0.45–0.57``: the lowest and the highest value that are possible."""
     return NOTHING if low is None or high is None else f"{number(low, 2)}–{number(high, 2)}"

@@ -1,7 +1,7 @@
 """The figures on the pages: a card for each run, the table of its results, and what differences mean.
 
 In: a ``StoredRun``, or several. Out: plain values for JSON. Scores and intervals come from the results
-file, tests and verdicts from ``lab.compare``, their wording from ``screen.findings``: the browser
+file, tests and verdicts from ``lab.compare``, their wording from ``lab.compare.findings``: the browser
 computes none of them.
 """
 
@@ -296,8 +296,8 @@ def _compared(measurements: Sequence[Any]) -> list[dict[str, Any]]:
 
 def _block(comparison: Any) -> dict[str, Any]:
     """One comparison with its sentences."""
+    from lm_eval.lab.compare.findings import findings
     from lm_eval.lab.compare.words import sentences, title
-    from lm_eval.screen.findings import findings
 
     return {
         **comparison.to_dict(),

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.scoring.results import ChoiceTally
-from lm_eval.screen.findings import short_p
 from lm_eval.screen.remarks import preferred_label
-from lm_eval.screen.scores import short
+from lm_eval.text.numbers import short, short_p
 
 
 def tally(chosen: str, right: str) -> ChoiceTally:

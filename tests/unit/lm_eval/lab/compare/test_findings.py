@@ -1,6 +1,6 @@
-"""What the screen of a run says about differences, against stored screens.
+"""What commands say about the differences of a comparison, against stored screens.
 
-Regenerate after an intended change: ``python -m tests.unit.lm_eval.screen.test_findings``.
+Regenerate after an intended change: ``python -m tests.unit.lm_eval.lab.compare.test_findings``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lm_eval.screen.findings import print_findings
+from lm_eval.lab.compare.findings import print_findings
 from tests.support.comparison_cases import CASES, comparison
 from tests.support.paths import GOLDEN
 

@@ -1,0 +1,330 @@
+"""A comparison as lines, one for each finding: does the format matter, and which pairs differ.
+
+In: a ``Comparison``. Out: ``Finding``s (whether the format matters; which differences are real,
+confounded by replies without an answer, or inconclusive), and these as lines on a console. Commands and
+the viewer share these words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from lm_eval.lab.compare.values import (
+    ALPHA,
+    CONFOUNDED,
+    EQUAL,
+    INCONCLUSIVE,
+    REAL,
+    Comparison,
+    ComparisonRow,
+    Pair,
+)
+from lm_eval.lab.compare.verdicts import fewest_units
+from lm_eval.lab.show.phrases import round_up
+from lm_eval.text.numbers import (
+    ALWAYS,
+    counted,
+    joined,
+    percent,
+    short,
+    short_interval,
+    short_p,
+)
+from lm_eval.text.terminal import Paragraph, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+
+LABELS = {REAL: "Real", CONFOUNDED: "Confounded", INCONCLUSIVE: "Inconclusive"}
+MOST_PAIRS = 4
+"""Pairs on lines of their own under one verdict; ``lm-eval compare`` lists the others."""
+NAMES_CHARS = 72
+"""Pairs that are not told apart share one line, if their names take no more than this."""
+MOST_TASKS = 6
+"""Tasks whose formats are compared on the screen; ``lm-eval compare`` has the others."""
+LABEL_WIDTH = 14
+"""``Inconclusive`` and two spaces."""
+STYLES = {"Real": "bold green", "Confounded": "yellow", "Inconclusive": "dim"}
+_ADJUSTED = {"holm": "Holm", "bh": "Benjamini–Hochberg", "by": "Benjamini–Yekutieli"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Lines that belong together, after a label such as ``Real``; no label for a sentence alone."""
+
+    label: str
+    lines: tuple[str, ...]
+
+
+def findings(comparison: Comparison) -> list[Finding]:
+    """Everything that the screen says about one comparison, the most important first."""
+    overall = overall_line(comparison)
+    shown = [Finding("", (overall,))] if overall else []
+    if all(row.num_read == 0 for row in comparison.rows):
+        return shown
+    lines = {
+        REAL: [*_pair_lines(comparison, REAL)],
+        CONFOUNDED: [*_confounded_lines(comparison)],
+        INCONCLUSIVE: [*_inconclusive_lines(comparison)],
+    }
+    verdicts = [verdict for verdict in lines if lines[verdict]]
+    if verdicts:
+        power = _power(comparison, comparison.pairs_called(INCONCLUSIVE))
+        lines[verdicts[-1]].append(f"{power} {_footnote(comparison)}".strip())
+    return shown + [Finding(LABELS[verdict], tuple(lines[verdict])) for verdict in verdicts]
+
+
+def summary(comparison: Comparison) -> str:
+    """The comparison in one sentence or two, where a run has many tasks."""
+    parts = [overall_line(comparison)]
+    real = comparison.pairs_called(REAL)
+    if real:
+        more = f" and {len(real) - 1} more" if len(real) > 1 else ""
+        parts.append(f"Real: {_names(real[0])} {_difference(real[0])}{more}.")
+    counts = [
+        f"{counted(len(pairs), 'pair')} {verdict}"
+        for verdict in (CONFOUNDED, INCONCLUSIVE)
+        if (pairs := comparison.pairs_called(verdict))
+    ]
+    if counts:
+        text = joined(counts)
+        parts.append(f"{text[0].upper()}{text[1:]}.")
+    return " ".join(filter(None, parts))
+
+
+def overall_line(comparison: Comparison) -> str:
+    """Whether the format matters: best − worst, beside what chance alone would show."""
+    rows, spread = comparison.rows, comparison.spread
+    if all(row.num_read == 0 for row in rows):
+        return (
+            "No reply contained an answer, so these scores say nothing about what the model knows."
+        )
+    if not any(any(pair.counts) for pair in comparison.pairs):
+        same = "Both" if len(rows) == 2 else f"All {len(rows)}"
+        return f"No difference: {same.lower()} {comparison.compares} score alike on every item."
+    if spread is None or len(rows) == 2:
+        return ""
+    best_worst = f"best − worst = {short(spread.value, 2)}"
+    luck = f"by chance ≤ {short(spread.null_95, 2)} in 95 % of cases"
+    if spread.p >= ALPHA:
+        return f"No sign that the {comparison.kind} matters: {best_worst} ({luck})."
+    halves = spread.split_half
+    held_out = "" if halves is None else f"; {short(max(halves, 0.0), 2)} on held-out halves"
+    caution = ""
+    verdicts = {pair.verdict for pair in comparison.pairs}
+    if REAL not in verdicts:
+        caution = (
+            " It may matter only for how many replies contain an answer."
+            if CONFOUNDED in verdicts
+            else f" No two {comparison.compares} stand out."
+        )
+    return f"The {comparison.kind} matters: {best_worst} ({luck}{held_out}).{caution}"
+
+
+def _pair_lines(comparison: Comparison, verdict: str) -> Iterator[str]:
+    pairs = comparison.pairs_called(verdict)
+    shown = pairs[:MOST_PAIRS]
+    width = max((len(_names(pair)) for pair in shown), default=0)
+    differences = [_difference(pair) for pair in shown]
+    wide = max(map(len, differences), default=0)
+    for pair, difference in zip(shown, differences, strict=True):
+        line = f"{_names(pair):{width}}  {difference:{wide}}  {short_p(pair.p_adjusted)}"
+        yield f"{line}{_if_parsed(comparison, pair)}"
+    if len(pairs) > len(shown):
+        yield f"and {len(pairs) - len(shown)} more"
+
+
+def _names(pair: Pair) -> str:
+    return f"{visible(pair.first)} > {visible(pair.second)}"
+
+
+def _difference(pair: Pair) -> str:
+    """``+.24 [.07, .39]``."""
+    return f"{_signed(pair)} {short_interval(pair.result.difference)}".rstrip()
+
+
+def _signed(pair: Pair) -> str:
+    value = pair.result.difference.value
+    return f"{'+' if value > 0 else ''}{short(value, 2)}"
+
+
+def _if_parsed(comparison: Comparison, pair: Pair) -> str:
+    """What a real difference is on the items parsed under the worse of two."""
+    if pair.verdict != REAL or pair.remaining is None or pair.gap_read <= 0:
+        return ""
+    left = pair.remaining.difference.value
+    sign = "+" if left > 0 else ""
+    where = f"{pair.remaining.n:,} parsed {comparison.under} {visible(pair.second)}"
+    return f"  ({sign}{short(left, 2)} on the {where})"
+
+
+def _confounded_lines(comparison: Comparison) -> Iterator[str]:
+    """A sentence for each row whose unread replies may explain why it trails.
+
+    Rows that trail the same row and of which the same remains, which is nothing, share a sentence.
+    """
+    pairs = comparison.pairs_called(CONFOUNDED)
+    sentences: dict[object, list[Pair]] = {}
+    for label in dict.fromkeys(pair.second for pair in pairs):
+        of_row = [pair for pair in pairs if pair.second == label]
+        leader = of_row[0].first if len(of_row) == 1 and not _left(of_row) else None
+        key = (leader, of_row[0].both_read is None) if leader else label
+        sentences.setdefault(key, []).extend(of_row)
+    shown = list(sentences.values())[:MOST_PAIRS]
+    yield from (_trailing(comparison, of_rows) for of_rows in shown)
+    if len(sentences) > len(shown):
+        yield f"and {counted(len(sentences) - len(shown), 'more format')}"
+
+
+def _trailing(comparison: Comparison, pairs: Sequence[Pair]) -> str:
+    """``cot trails cloze and mcqa by .46 and .23 (p ≤ .038), but 54 % of its replies contain no …``."""
+    rows = [comparison.row(label) for label in dict.fromkeys(pair.second for pair in pairs)]
+    names = joined([visible(row.label) for row in rows])
+    trail, their = ("trails", "its") if len(rows) == 1 else ("trail", "their")
+    leaders = joined([visible(label) for label in dict.fromkeys(pair.first for pair in pairs)])
+    gaps = joined([short(abs(pair.result.difference.value), 2) for pair in pairs])
+    p = short_p(max(pair.p_adjusted for pair in pairs))
+    p = p if len(pairs) == 1 or "<" in p else p.replace("=", "≤")
+    text = (
+        f"{names} {trail} {leaders} by {gaps} ({p}), but {joined([*map(_unread_share, rows)])} of "
+        f"{their} replies contain no answer."
+    )
+    if not any(pair.both_read is not None for pair in pairs):
+        return text
+    left = _left(pairs)
+    if not left:
+        return f"{text} Where both were parsed, no difference is significant."
+    remains = "; ".join(_remaining(comparison, pair) for pair in left)
+    only = "only " if len(left) < len(pairs) else ""
+    return f"{text} Where both were parsed, {only}{remains}."
+
+
+def _left(pairs: Sequence[Pair]) -> list[Pair]:
+    """The pairs that differ significantly on the items parsed under both."""
+    return [
+        pair
+        for pair in pairs
+        if pair.both_read is not None
+        and (pair.p_both_read or 0) < ALPHA
+        and abs(pair.both_read.difference.value) > 0
+    ]
+
+
+def _unread_share(row: ComparisonRow) -> str:
+    return "all" if not row.num_read else percent(row.num_unread, row.score.n)
+
+
+def _remaining(comparison: Comparison, pair: Pair) -> str:
+    assert pair.both_read is not None
+    value = pair.both_read.difference.value
+    is_same_way = (value > 0) == comparison.higher_is_better
+    first, second = (pair.first, pair.second) if is_same_way else (pair.second, pair.first)
+    return (
+        f"{visible(first)} > {visible(second)} remains: +{short(abs(value), 2)}, "
+        f"{short_p(pair.p_both_read or 0.0)}"
+    )
+
+
+def _inconclusive_lines(comparison: Comparison) -> Iterator[str]:
+    pairs = comparison.pairs_called(INCONCLUSIVE)
+    equal = comparison.pairs_called(EQUAL)
+    if not pairs:
+        return
+    names = ", ".join(f"{_names(pair)} {_signed(pair)}" for pair in pairs)
+    if len(pairs) < MOST_PAIRS - 1:
+        yield from _pair_lines(comparison, INCONCLUSIVE)
+    elif len(pairs) < MOST_PAIRS and len(names) <= NAMES_CHARS:
+        least = short_p(min(pair.p_adjusted for pair in pairs))
+        yield f"{names} ({least.replace('=', '≥') if least != 'p = 1' else least})"
+    else:
+        largest = short(abs(pairs[0].result.difference.value), 2)
+        p = min(pair.p_adjusted for pair in pairs)
+        least = short_p(p).replace("=", "≥") if p < ALWAYS else short_p(p)
+        which = "all" if len(pairs) + len(equal) == len(comparison.pairs) else "the other"
+        yield f"{which} {len(pairs)} pairs: differences up to {largest}, {least}"
+
+
+def _power(comparison: Comparison, pairs: Sequence[Pair]) -> str:
+    """``80 items detect ≥ .18; .10 needs about 250.``."""
+    if not pairs:
+        return ""
+    fewest = fewest_units(comparison)
+    unit = "clusters" if comparison.num_clusters else "items"
+    if comparison.num_units < fewest:
+        return (
+            f"{comparison.num_units:,} {unit} are too few to tell any difference from chance; "
+            f"that takes {fewest}."
+        )
+    power = comparison.power(pairs)
+    if power is None:
+        return ""
+    text = f"{comparison.num_items:,} items detect ≥ {short(power.detects, 2)}"
+    if power.target is not None and power.items is not None:
+        text += f"; {short(power.target, 2)} needs about {round_up(power.items):,}"
+    return f"{text}."
+
+
+def _footnote(comparison: Comparison) -> str:
+    """The test and its adjustment."""
+    tests = " or ".join(dict.fromkeys(pair.result.test for pair in comparison.pairs))
+    tests = tests[0].upper() + tests[1:]
+    count = len(comparison.pairs)
+    lower = "" if comparison.higher_is_better else " Lower is better: “>” means better."
+    if count == 1:
+        return f"{tests}.{lower}"
+    against = f" ({comparison.family})" if comparison.family.startswith("each") else ""
+    return f"{tests}, {_ADJUSTED[comparison.method]}-adjusted for {count} pairs{against}.{lower}"
+
+
+# Printed
+
+
+def print_findings(blocks: Sequence[Comparison], console: Console) -> None:
+    """Print what the comparisons say: line by line of one task, in a sentence or two of each of many."""
+    for renderable in _of_one_task(blocks[0]) if len(blocks) == 1 else _of_tasks(blocks):
+        console.print(renderable)
+
+
+def _of_tasks(blocks: Sequence[Comparison]) -> Iterator[RenderableType]:
+    yield ""
+    shown = blocks[:MOST_TASKS]
+    width = max(len(visible(block.task)) for block in shown) + 2
+    for block in shown:
+        yield Paragraph(f"{visible(block.task):{width}}", summary(block))
+    if len(blocks) > len(shown):
+        yield f"{len(blocks) - len(shown)} more tasks are compared by the command below."
+
+
+def _of_one_task(block: Comparison) -> Iterator[RenderableType]:
+    is_first = True
+    for finding in findings(block):
+        if not finding.label:
+            yield ""
+            yield from (Paragraph("", line) for line in finding.lines)
+            continue
+        if is_first:
+            yield ""
+            is_first = False
+        for place, line in enumerate(finding.lines):
+            label = finding.label if place == 0 else ""
+            yield _Labelled(label, line)
+
+
+class _Labelled:
+    """A line after a label in a colour of its own, its later lines indented to match."""
+
+    def __init__(self, label: str, text: str) -> None:
+        self._label = label
+        self._paragraph = Paragraph(f"{label:{LABEL_WIDTH}}", text)
+
+    def __rich_console__(self, console: Console, options: object) -> Iterator[RenderableType]:
+        from rich.text import Text
+
+        for line in self._paragraph.__rich_console__(console, options):  # type: ignore[arg-type]
+            assert isinstance(line, Text)
+            if self._label and line.plain.startswith(self._label):
+                line.stylize(STYLES.get(self._label, ""), 0, len(self._label))
+            yield line
