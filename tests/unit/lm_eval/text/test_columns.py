@@ -17,7 +17,7 @@ COLUMNS = (
 ROWS = [Cells(name="a", score=".525", remark="a long remark of many words"), Cells(name="bb")]
 
 
-@pytest.mark.parametrize("width", [12, 30, 100])
+@pytest.mark.parametrize("width", [24, 40, 100])
 @pytest.mark.parametrize("terminal", [False, True])
 def test_no_line_of_a_table_ends_with_spaces(width: int, terminal: bool) -> None:
     stream = io.StringIO()
