@@ -43,7 +43,7 @@ MOST_ROWS = 12
 MOST_CHANGES = 4
 LONG_FIELD = 50
 Line = tuple[str, str]
-"""A topic (empty where the previous line continues) and the text about it."""
+"""A topic (empty if the line continues the previous one) and the text about it."""
 
 
 def diff(args: argparse.Namespace) -> int:

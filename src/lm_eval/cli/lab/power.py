@@ -290,7 +290,7 @@ def _several(assumptions: Sequence[Assumptions], question: Question, level: str)
         )
     elif len(assumptions) > 1:
         yield (
-            "Each is planned as if it were the only comparison. Where several are tested together, give "
+            "Each is planned as if it were the only comparison. If several are tested together, give "
             "their number with --comparisons."
         )
 

@@ -293,8 +293,8 @@ def _sides(comparison: Comparison) -> tuple[str, str]:
     return f"{good} {by} …", f"… and {bad} {by.split(maxsplit=1)[0]} this one"
 
 
-def _titled(comparison: Comparison, what: str) -> str:
-    return f"{title(comparison)}: {what}"
+def _titled(comparison: Comparison, shown: str) -> str:
+    return f"{title(comparison)}: {shown}"
 
 
 # A ranking of models under each format

@@ -54,11 +54,11 @@ class FormatList(Sequence[ListedFormat]):
         return len(self.formats)
 
     @overload
-    def __getitem__(self, place: int) -> ListedFormat: ...
+    def __getitem__(self, index: int) -> ListedFormat: ...
     @overload
-    def __getitem__(self, place: slice) -> tuple[ListedFormat, ...]: ...
-    def __getitem__(self, place: int | slice) -> ListedFormat | tuple[ListedFormat, ...]:
-        return self.formats[place]
+    def __getitem__(self, index: slice) -> tuple[ListedFormat, ...]: ...
+    def __getitem__(self, index: int | slice) -> ListedFormat | tuple[ListedFormat, ...]:
+        return self.formats[index]
 
     @classmethod
     def of(cls, sampled: FormatList) -> FormatList:

@@ -236,10 +236,10 @@ def replies_read(
     ]
 
 
-def damaged_sample(sample: Mapping[str, Any], what: str) -> ComparisonError:
+def damaged_sample(sample: Mapping[str, Any], flaw: str) -> ComparisonError:
     """The error about a sample that cannot be understood."""
     return ComparisonError(
-        f"Doc {sample.get('doc_id')} of these samples {what}: the file is damaged, or made by other "
+        f"Doc {sample.get('doc_id')} of these samples {flaw}: the file is damaged, or made by other "
         "code. Run again with --output_path."
     )
 

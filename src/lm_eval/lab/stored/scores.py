@@ -308,7 +308,7 @@ def load_results(path: str | Path | Sequence[str | Path], *, as_frame: bool | No
     """The scores of stored runs, one row for each metric of each result: score, ends, n, shots, ….
 
     ``path`` is a results file, a folder with such files at any depth, or several of either. Returns a
-    ``pandas.DataFrame`` where pandas is installed, else a list of dicts; ``as_frame`` asks for one.
+    ``pandas.DataFrame`` if pandas is installed, otherwise a list of dicts; ``as_frame`` decides it.
     """
     rows = [
         score.to_dict()
@@ -325,7 +325,7 @@ def load_samples(path: str | Path | Sequence[str | Path], *, as_frame: bool | No
     """The samples of stored runs, one row for each doc: what was asked, answered, picked and scored.
 
     ``path`` is as for ``load_results``, or a samples file, also one that is still being written. Returns
-    a ``pandas.DataFrame`` where pandas is installed, else a list of dicts; ``as_frame`` asks for one.
+    a ``pandas.DataFrame`` if pandas is installed, otherwise a list of dicts; ``as_frame`` decides it.
     """
     rows: list[Row] = []
     for each in _paths(path):

@@ -57,28 +57,28 @@ class SearchResult(AsDict):
     KEYS = ("kind", "extremes", "base", "fresh_items", ("best_minus_worst", "apart"))
 
 
-def most_cells(num_formats: int, num_items: int, budget: int, what: str) -> tuple[int, int]:
+def most_cells(num_formats: int, num_items: int, budget: int, goal: str) -> tuple[int, int]:
     """The most cells a search may ask: to choose formats, and to score its choices again."""
-    rows = 1 + len(_kinds(what))
+    rows = 1 + len(_kinds(goal))
     choosing = min(budget, num_formats * (num_items - _reserve(num_items)))
     return choosing, rows * min(num_items, max(budget // rows, FEW_FRESH))
 
 
-def _kinds(what: str) -> tuple[str, ...]:
-    return ("best", "worst") if what == "both" else (what,)
+def _kinds(goal: str) -> tuple[str, ...]:
+    return ("best", "worst") if goal == "both" else (goal,)
 
 
 def _reserve(num_items: int) -> int:
     return max(1, num_items // KEPT_FRESH)
 
 
-def search(asker: Asker, what: str, *, budget: int, seed: int) -> SearchResult:
+def search(asker: Asker, goal: str, *, budget: int, seed: int) -> SearchResult:
     """Search for the ``best``, the ``worst`` or ``both``, then score the choices on fresh items.
 
     The budget is for choosing, and two searches share it equally; scoring again asks at most as many
     further cells.
     """
-    kinds, num_items = _kinds(what), len(asker.doc_ids)
+    kinds, num_items = _kinds(goal), len(asker.doc_ids)
     searches = {
         kind: halving(
             len(asker.tasks),
@@ -104,7 +104,7 @@ def search(asker: Asker, what: str, *, budget: int, seed: int) -> SearchResult:
         ),
         base=fresh.score(BASE),
         fresh_items=len(fresh.items),
-        apart=fresh.apart(chosen["best"], chosen["worst"]) if what == "both" else None,
+        apart=fresh.apart(chosen["best"], chosen["worst"]) if goal == "both" else None,
     )
 
 
