@@ -24,12 +24,7 @@ from lm_eval.models.api.scoring import Ability
 from lm_eval.models.api.sender import decoded, encoded
 from lm_eval.models.api.tokens import ServerFacts
 from lm_eval.models.base import LM, Capabilities, EncodedPair, ExtensibleLM, overridden, peek
-from lm_eval.requests import (
-    Answered,
-    LoglikelihoodRequest,
-    Request,
-    RollingRequest,
-)
+from lm_eval.requests import Answered, LoglikelihoodRequest, Request, RollingRequest
 from lm_eval.requests.values import Estimated, Usage
 
 if TYPE_CHECKING:

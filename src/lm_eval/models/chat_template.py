@@ -132,11 +132,7 @@ def _to_json(
 ) -> str:
     """JSON as templates expect it; Jinja's own filter would escape ``<``, ``>`` and ``&``."""
     return json.dumps(
-        value,
-        ensure_ascii=ensure_ascii,
-        indent=indent,
-        separators=separators,
-        sort_keys=sort_keys,
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
     )
 
 

@@ -58,10 +58,7 @@ class LocalCompletionsAPI(TemplateAPI):
     limit_name = "max_tokens"
 
     def __init__(
-        self,
-        base_url: str | None = None,
-        tokenizer_backend: str | None = "auto",
-        **kwargs: Any,
+        self, base_url: str | None = None, tokenizer_backend: str | None = "auto", **kwargs: Any
     ) -> None:
         super().__init__(base_url=base_url, tokenizer_backend=tokenizer_backend, **kwargs)
 

@@ -97,9 +97,7 @@ class Planner:
             yield from self._encoded(ahead, render)
 
     def _encoded(
-        self,
-        runs: list[list[tuple[int, LoglikelihoodRequest]]],
-        render: Callable[[Context], str],
+        self, runs: list[list[tuple[int, LoglikelihoodRequest]]], render: Callable[[Context], str]
     ) -> Iterator[SpanGroup]:
         texts: list[str] = []
         bare: list[str] = []

@@ -25,12 +25,7 @@ from lm_eval.models.api.tokenizers import (
 )
 from lm_eval.models.base import TemplateLM, overridden
 from lm_eval.models.overrides import kept_as
-from lm_eval.text.secrets import (
-    is_secret_header,
-    masked_values,
-    secret_digest,
-    shown_address,
-)
+from lm_eval.text.secrets import is_secret_header, masked_values, secret_digest, shown_address
 
 _HOW_FAST = (
     *("num_concurrent", "max_retries", "timeout", "batch_size", "verify_certificate"),

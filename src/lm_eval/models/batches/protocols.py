@@ -113,11 +113,7 @@ class OpenAIBatches:
         return _id_in(made)
 
     def create(self, lines: Sequence[bytes], uploaded: str) -> str:  # noqa: ARG002 (of the protocol)
-        asked = {
-            "input_file_id": uploaded,
-            "endpoint": self._endpoint,
-            "completion_window": "24h",
-        }
+        asked = {"input_file_id": uploaded, "endpoint": self._endpoint, "completion_window": "24h"}
         return _id_in(self._connect("/v1/batches", json.dumps(asked).encode(), once=True))
 
     def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:  # noqa: ARG002

@@ -179,13 +179,7 @@ def _adopt(wanted: LoadOptions) -> LoadedModel:
     tokenizer, tokenizer_source = _tokenizer(wanted, source)
     backend = read_backend(wanted.backend, model.config)
     loaded = LoadedModel(
-        model,
-        tokenizer,
-        model.config,
-        backend,
-        model.device,
-        source,
-        tokenizer_source,
+        model, tokenizer, model.config, backend, model.device, source, tokenizer_source
     )
     check_vocabulary(loaded)
     return loaded
@@ -237,12 +231,7 @@ def load_config(source: ModelSource, *, trust_remote_code: bool) -> Any:
 
 
 def load_model(
-    source: ModelSource,
-    *,
-    backend: str,
-    dtype: Any,
-    trust_remote_code: bool,
-    **more: Any,
+    source: ModelSource, *, backend: str, dtype: Any, trust_remote_code: bool, **more: Any
 ) -> Any:
     """The model, ready for evaluation; ``more`` are arguments such as ``device_map``."""
     _, transformers = import_torch()

@@ -62,10 +62,7 @@ _QUANT_TYPES = ("nf4", "fp4")
 _SIZE = re.compile(r"\d+(\.\d+)?\s*[KMG]i?B", re.IGNORECASE)
 _SPREAD = "device_map=auto spreads a model over the GPUs there are, as far as their memory goes."
 _FOREIGN = {
-    **dict.fromkeys(
-        GPTQ,
-        "A GPTQ checkpoint needs no argument: its config.json says what it is.",
-    ),
+    **dict.fromkeys(GPTQ, "A GPTQ checkpoint needs no argument: its config.json says what it is."),
     "tp_plan": _SPREAD,
     "delta": "Add the delta weights to the model and save it; then give its folder.",
     "subfolder": "",

@@ -33,12 +33,7 @@ from lm_eval.models.http.failures import (
     Failure,
     is_out_of_descriptors,
 )
-from lm_eval.models.http.framing import (
-    LARGE,
-    HttpReply,
-    Incoming,
-    unpacked,
-)
+from lm_eval.models.http.framing import LARGE, HttpReply, Incoming, unpacked
 
 LARGE_AT_ONCE = 2
 """How many large bodies are read at a time."""

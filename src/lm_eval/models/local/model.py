@@ -311,9 +311,7 @@ def rolling_spans(index: int, prefix: int, text: list[int], *, window: int) -> I
     for scored in range(0, last, window):
         end = min(scored + window, last)
         yield Span(
-            index,
-            inputs=tokens[max(0, end - window) : end],
-            targets=tokens[scored + 1 : end + 1],
+            index, inputs=tokens[max(0, end - window) : end], targets=tokens[scored + 1 : end + 1]
         )
 
 

@@ -62,10 +62,7 @@ class AzureOpenAIChat(Adaptable, OpenAIChatCompletion):
     @cached_property
     def headers(self) -> Mapping[str, str]:
         """The key as Azure takes it; ``auth_token`` is a token of Entra ID."""
-        return {
-            **signed("api-key", lambda: self.api_key, self._auth_token),
-            **(self._header or {}),
-        }
+        return {**signed("api-key", lambda: self.api_key, self._auth_token), **(self._header or {})}
 
     @property
     def always_samples(self) -> bool:

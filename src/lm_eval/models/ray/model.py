@@ -79,11 +79,7 @@ class RayLM(StreamingLM):
                 gpus = 1 if self._cluster.resources.get("GPU") else 0
             needed = {"CPU": cpus, "GPU": gpus}
             needs = Needs(
-                self._backend,
-                None if is_ours(inner) else inner,
-                self._arguments,
-                needed,
-                timeout,
+                self._backend, None if is_ours(inner) else inner, self._arguments, needed, timeout
             )
             self._pool = ReplicaPool(self._cluster, needs, count or self._cluster.room(needed))
             self._facts = self._pool.start()
