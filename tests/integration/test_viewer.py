@@ -338,6 +338,28 @@ def test_a_judged_run(watch: Callable[..., Watched]) -> None:
         page.wait_for_selector(".format pre.text")
 
 
+def test_an_export_compares_runs_in_any_order(
+    tmp_path: Path, watch: Callable[..., Watched]
+) -> None:
+    place = Workplace(tmp_path)
+    name = place.task(formats=...)
+    for seed in ("1", "2", "3"):
+        assert place.run("--tasks", f"{name}@mcqa", "--model_args", f"seed={seed}").code == 0
+    address = export(Catalogue([place.output]), tmp_path / "one.html").path.as_uri()
+    page = watch().page
+    page.goto(address)
+    page.wait_for_selector(".card.run")
+    for at in (2, 0, 1):
+        page.locator(".card.run input").nth(at).check()
+        chosen = page.url.partition("runs=")[2].split(".")
+        if len(chosen) > 1:
+            page.goto(f"{address}#/compare?runs={'.'.join(chosen)}")
+            page.wait_for_selector(".forest tbody tr")
+            assert page.locator(".forest tbody tr").count() == len(chosen) * (len(chosen) - 1) / 2
+            page.goto(f"{address}#/?runs={'.'.join(chosen)}")
+            page.wait_for_selector(".card.run")
+
+
 def test_samples_that_are_gone(tmp_path: Path, watch: Callable[..., Watched]) -> None:
     place = four_formats(tmp_path, limit=4)
     for path in place.output.rglob("samples_*"):

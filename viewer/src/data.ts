@@ -34,7 +34,10 @@ async function unpacked(text: string): Promise<unknown> {
   return new Response(stream).json();
 }
 
-const NOT_THERE = "This export does not hold it. `lm-eval view` on the run's folder shows it.";
+function notThere(address: string): Unavailable {
+  const what = address.startsWith("compare/") ? "this comparison" : "this";
+  return new Unavailable(`This export does not hold ${what}. \`lm-eval view\` on the folder of the runs shows it.`);
+}
 
 function fromFolder(address: string): Promise<unknown> {
   const name = address.replaceAll("/", "_").replaceAll("+", "-");
@@ -46,7 +49,7 @@ function fromFolder(address: string): Promise<unknown> {
     });
     script.onerror = () => {
       script.remove();
-      fail(new Unavailable(NOT_THERE));
+      fail(notThere(address));
     };
     script.src = `data/${name}.js`;
     document.head.append(script);
@@ -69,7 +72,7 @@ function ask(address: string): Promise<unknown> {
   if (from.kind === "http") return fromServer(address);
   if (from.kind === "folder") return fromFolder(address);
   const text = from.data[address];
-  return text === undefined ? Promise.reject(new Unavailable(NOT_THERE)) : unpacked(text);
+  return text === undefined ? Promise.reject(notThere(address)) : unpacked(text);
 }
 
 /** The answer at an address; asked once and kept, unless `fresh`. */

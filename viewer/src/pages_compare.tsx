@@ -11,12 +11,13 @@ import { Axis, Command, Failure, Interval, Loading, scaleOf, Share, useAnswer } 
 export function ComparePage({ route, all }: { route: Route; all: Runs }) {
   const wanted = ids(route.query.get("runs"));
   const finished = all.runs.filter((run) => run.kind !== "live");
-  const chosen = wanted.length ? wanted.filter((id) => finished.some((run) => run.id === id)) : finished.slice(0, 6).map((run) => run.id);
+  // In the order of the list, whatever they were chosen in: an export holds each comparison once.
+  const runs = wanted.length ? finished.filter((run) => wanted.includes(run.id)) : finished.slice(0, 6);
+  const chosen = runs.map((run) => run.id);
   const task = route.query.get("task");
   const address = `compare/${chosen.join("+")}`;
   const { value, error } = useAnswer(() => (chosen.length ? get<Compared>(address) : Promise.reject(new Error("Choose runs in the list of runs first."))), [address]);
   const set = (changes: Record<string, string | null>) => go(link("compare", [], { runs: chosen.join("."), task, ...changes }), true);
-  const runs = chosen.map((id) => finished.find((run) => run.id === id) as Run);
   const blocks = value?.blocks.filter((block) => !task || block.task === task) ?? [];
   const tasks = [...new Set(value?.blocks.map((block) => block.task) ?? [])];
   return (

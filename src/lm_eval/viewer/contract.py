@@ -28,7 +28,7 @@ from lm_eval.lab.stored.select import model_names
 from lm_eval.reports.items import ItemColumns, shortest
 from lm_eval.screen.remarks import REASONS
 from lm_eval.text.encode import to_json
-from lm_eval.viewer.catalogue import AnyRun, Catalogue, UnfinishedRun, ViewedRun, result_key
+from lm_eval.viewer.catalogue import AnyRun, Catalogue, UnfinishedRun, ViewedRun
 from lm_eval.viewer.figures import card, comparisons, run_page
 from lm_eval.viewer.samples import GROUPING_DOCS, grouping_fields, text_row, whole_sample
 
@@ -326,8 +326,3 @@ def _state_in(sample: dict[str, Any]) -> str:
     if sample.get("missing") or not isinstance(value, int | float):
         return NONE
     return state_of(float(value), 0.0 if is_unread else 1.0, is_share=0 <= value <= 1)
-
-
-def result_keys(run: AnyRun) -> dict[str, str]:
-    """Key → name of every result of a run."""
-    return {result_key(name): name for name in run.names}

@@ -18,16 +18,16 @@ from lm_eval.errors import LmEvalError, OutputError, UsageError
 from lm_eval.text.encode import to_json
 from lm_eval.text.files import write_whole
 from lm_eval.viewer.app import app_html, policy_of, with_policy
-from lm_eval.viewer.catalogue import AnyRun, Catalogue
-from lm_eval.viewer.contract import CHUNK, Contract, encoded, result_keys
+from lm_eval.viewer.catalogue import AnyRun, Catalogue, result_key
+from lm_eval.viewer.contract import CHUNK, Contract, encoded
 
 BLOCK_SAMPLES = 256
 BLOCK_BYTES = 4_000_000
-"""A block of samples ends where it has this many of either."""
+"""A block of samples ends when it has this many of either."""
 ONE_FILE_BYTES = 20_000_000
-"""Samples that one HTML file may hold, before compression."""
+"""The most samples that one HTML file may hold, before compression."""
 PAIRED_RUNS = 8
-"""Of more runs than this, not every two are compared in advance."""
+"""Up to this many runs, every pair is compared in advance."""
 DATA, INDEX = "data", "index.html"
 _PLACE = b'<div id="app">'
 
@@ -57,8 +57,8 @@ class _Answers:
         yield "runs", self._contract.json("runs")
         for run in self._runs:
             yield from self._known(f"run/{run.id}")
-            for key in result_keys(run):
-                yield from self._result(run, key)
+            for name in run.names:
+                yield from self._result(run, result_key(name))
         for ids in self._compared():
             yield from self._known(f"compare/{'+'.join(ids)}")
 
@@ -84,18 +84,17 @@ class _Answers:
             yield from self._known(f"judge/{run.id}/{key}")
 
     def _texts(self, run: AnyRun, key: str) -> Iterator[tuple[str, bytes]]:
+        """First words, chunk by chunk; an unfinished run is done with what it has now."""
         start, is_done = 0, False
         while not is_done:
             address = f"texts/{run.id}/{key}/{start}"
             answer = self._contract.answer(address)
-            is_done = answer["done"] = (
-                answer["next"] - start < CHUNK
-            )  # an unfinished run as it is now
+            is_done = answer["done"] = answer["next"] - start < CHUNK
             yield address, encoded(answer)
             start = answer["next"]
 
     def _samples(self, run: AnyRun, key: str) -> Iterator[tuple[str, bytes]]:
-        """Blocks of samples: of usual ones 256, of very long ones fewer."""
+        """Blocks of 256 samples, or fewer if they are very long."""
         source = run.source(run.name_of(key))
         starts = self.blocks[f"{run.id}/{key}"] = []
         block: list[bytes] = []
@@ -115,10 +114,7 @@ class _Answers:
         finished = [run.id for run in self._runs if not run.is_live]
         yield from ((one,) for one in finished)
         if 1 < len(finished) <= PAIRED_RUNS:
-            # in both orders, since an address names them in the order in which they were chosen
-            for first, second in combinations(finished, 2):
-                yield first, second
-                yield second, first
+            yield from combinations(finished, 2)
         if len(finished) > 2:
             yield tuple(finished)
 
@@ -128,7 +124,7 @@ def _listed(samples: list[bytes]) -> bytes:
 
 
 def export(catalogue: Catalogue, target: Path) -> Exported:
-    """Write the runs to ``target``: one file where its name ends in ``.html``, else a folder."""
+    """Write the runs to ``target``: one file if its name ends in ``.html``, else a folder."""
     if target.suffix.lower() in (".html", ".htm"):
         return _one_file(catalogue, target)
     return _folder(catalogue, target)
