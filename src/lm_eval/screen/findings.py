@@ -55,10 +55,10 @@ def compared_formats(outcome: Outcome) -> ComparisonReport:
 
     results = scores_dict(outcome.results, outcome.groups)
     known = [] if outcome.items is None else outcome.items.columns()
-    columns = {(one.name, one.filter): one for one in known}
+    by_name = {(columns.name, columns.filter): columns for columns in known}
 
     def items(name: str, filter_name: str) -> ItemColumns:
-        return columns[name, filter_name]
+        return by_name[name, filter_name]
 
     model = outcome.info.model_name or outcome.info.model
     measurements, notes = with_items(
@@ -67,7 +67,7 @@ def compared_formats(outcome: Outcome) -> ComparisonReport:
     groups = comparable(list(groups_in(results, measurements)))
     if outcome.path is not None:  # `lm-eval compare` has the tasks of a group one by one
         inside = {task for group in groups for task in group.members}
-        measurements = [one for one in measurements if one.task not in inside]
+        measurements = [row for row in measurements if row.task not in inside]
     compared = compare([*groups, *measurements], Options(details=False))
     return replace(compared, notes=(*notes, *compared.notes))
 

@@ -148,11 +148,11 @@ def _print_scores(rows: Sequence[ScoreRow], console: Console) -> None:
     from rich.text import Text
 
     lines = score_lines(rows, console.width, console.encoding)
-    first_group = next((place for place, row in enumerate(rows) if row.is_group), None)
-    for place, line in enumerate(lines):
-        if first_group and place == first_group + 1 and len(lines) == len(rows) + 1:
+    first_group = next((index for index, row in enumerate(rows) if row.is_group), None)
+    for index, line in enumerate(lines):
+        if first_group and index == first_group + 1 and len(lines) == len(rows) + 1:
             console.print()
-        console.print(Text(line, style="dim" if place == 0 and len(lines) > len(rows) else ""))
+        console.print(Text(line, style="dim" if index == 0 and len(lines) > len(rows) else ""))
 
 
 # Remarks and commands

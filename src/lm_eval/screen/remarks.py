@@ -110,8 +110,8 @@ def _preferred(results: Sequence[TaskResult], name: Callable[[TaskResult], str])
         return
     parts = [
         f"{name(result)} chose {visible(label)} for {tally.chosen[label]:,} of {tally.chosen.total():,}"
-        f"{' items' if place == 0 else ''}"
-        for place, (result, tally, label) in enumerate(biased[:MOST_ROWS])
+        f"{' items' if index == 0 else ''}"
+        for index, (result, tally, label) in enumerate(biased[:MOST_ROWS])
     ]
     more = (
         f", and {len(biased) - MOST_ROWS} more show a preference" if len(biased) > MOST_ROWS else ""
@@ -119,15 +119,17 @@ def _preferred(results: Sequence[TaskResult], name: Callable[[TaskResult], str])
     yield f"{', '.join(parts)}{more}; {_right_words(biased)}."
 
 
-def _right_words(found: Sequence[tuple[TaskResult, ChoiceTally, str]]) -> str:
-    counts = {count for _, tally, _ in found for count in tally.right.values()}
+def _right_words(biased: Sequence[tuple[TaskResult, ChoiceTally, str]]) -> str:
+    counts = {count for _, tally, _ in biased for count in tally.right.values()}
     if len(counts) == 1:
         return f"each label is right {counts.pop():,} times"
     rights = joined(
-        [f"{visible(label)} {tally.right[label]:,}" for _, tally, label in found[:MOST_ROWS]]
+        [f"{visible(label)} {tally.right[label]:,}" for _, tally, label in biased[:MOST_ROWS]]
     )
     return (
-        f"right are {rights} times" if len(found) > 1 else f"it is right {rights.split()[-1]} times"
+        f"right are {rights} times"
+        if len(biased) > 1
+        else f"it is right {rights.split()[-1]} times"
     )
 
 
@@ -162,11 +164,13 @@ def _unread(
         unread = readings.total - readings.read
         reasons = ", ".join(
             f"{count:,} {REASONS.get(reason, visible(reason))}"
-            for reason, count in sorted(readings.unread.items(), key=lambda one: (-one[1], one[0]))
+            for reason, count in sorted(
+                readings.unread.items(), key=lambda entry: (-entry[1], entry[0])
+            )
         )
         text = f"{name(result)}: {unread:,} of {readings.total:,} replies without an answer ({reasons})"
-        whole = f"{text}{_example(readings)}."
-        yield whole if len(whole) <= width else f"{text}."
+        with_example = f"{text}{_example(readings)}."
+        yield with_example if len(with_example) <= width else f"{text}."
     others = loud[most:]
     if others:
         shares = [percent(r.total - r.read, r.total) for _, r in others]

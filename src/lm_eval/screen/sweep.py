@@ -75,12 +75,12 @@ def sweep_heading(sweep: Sweep) -> str:
 
 def _scores(sweep: Sweep) -> FittingTable:
     """The table of scores; only the first and the last row say how their formats differ."""
-    whole = table(sweep)
-    rows = [row for row in whole.rows if row.what != "base"]
+    full = table(sweep)
+    rows = [row for row in full.rows if row.what != "base"]
     kept = () if not rows else (rows[0], rows[-1])
     sections = [
         [row if row in kept else row.replace(differs="") for row in section]
-        for section in whole.sections
+        for section in full.sections
     ]
     return FittingTable(COLUMNS, sections, MOVABLE)
 

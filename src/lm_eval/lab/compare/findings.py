@@ -308,9 +308,9 @@ def _of_one_task(block: Comparison) -> Iterator[RenderableType]:
         if is_first:
             yield ""
             is_first = False
-        for place, line in enumerate(finding.lines):
-            label = finding.label if place == 0 else ""
-            yield _Labelled(label, line)
+        first, *others = finding.lines
+        yield _Labelled(finding.label, first)
+        yield from (_Labelled("", line) for line in others)
 
 
 class _Labelled:

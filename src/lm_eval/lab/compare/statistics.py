@@ -39,20 +39,20 @@ from lm_eval.stats.ranks import rank_stability
 from lm_eval.stats.spread import DEFAULT_RESAMPLES, spread
 
 ALL_PAIRS_UP_TO = 6
-"""With more rows than these, each is set against the default alone."""
+"""With more rows than this, each is compared with the default alone."""
 RANK_RESAMPLES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """What a comparison may be told."""
+    """Settings of a comparison."""
 
     intersect: bool = False
-    """Compare on the items that all have, where they differ."""
+    """Compare on the items that all have, if they differ."""
     resamples: int = DEFAULT_RESAMPLES
     seed: int = DEFAULT_SEED
     default: str | None = None
-    """The format to set each of the others against; None: every two, where they are few."""
+    """The format to compare each of the others with; None: every two, if they are few."""
     method: str = "holm"
     flips: bool = False
     """Whether to list the items on which two rows differ."""
@@ -66,8 +66,8 @@ def compare(
 ) -> ComparisonReport:
     """Everything that can be compared among these measurements, task by task.
 
-    An error where that is nothing, where items or few-shot examples differ, and where a default is
-    named that no task has.
+    An error if there is nothing to compare, if items or few-shot examples differ, and if no task has
+    the format named as default.
     """
     options = options or Options()
     measurements = with_conditions(measurements)
@@ -105,7 +105,7 @@ def _comparisons(rows: Sequence[Measurement], options: Options) -> list[Comparis
 
 
 def compare_formats(rows: Sequence[Measurement], options: Options) -> Comparison:
-    """The formats of one model, or its conditions where shots differ too, on the same items."""
+    """The formats of one model, or its conditions if shots differ too, on the same items."""
     return _comparison(
         rows, "conditions" if any(row.condition for row in rows) else "formats", options
     )
@@ -122,7 +122,7 @@ def _comparison(rows: Sequence[Measurement], compares: str, options: Options) ->
         task=rows[0].task,
         compares=compares,
         within=rows[0].model if is_formats else rows[0].label,
-        rows=tuple(_row(aligned, place, label) for place, label in enumerate(labels)),
+        rows=tuple(_row(aligned, index, label) for index, label in enumerate(labels)),
         default=default,
         pairs=pairs(
             aligned,
@@ -141,7 +141,7 @@ def _comparison(rows: Sequence[Measurement], compares: str, options: Options) ->
         higher_is_better=rows[0].higher_is_better,
         steady=_steady(aligned),
         flip_counts=_flip_counts(aligned) if options.details else (),
-        # Cochran's test takes items as independent; with clusters, the spread's own test is the one.
+        # Cochran's test assumes independent items; with clusters, the test of the spread replaces it.
         omnibus=cochran_q(scores)
         if options.details and len(rows) > 2 and not aligned.clusters
         else None,
@@ -152,7 +152,7 @@ def _comparison(rows: Sequence[Measurement], compares: str, options: Options) ->
 
 
 def _with_formats(comparison: Comparison, aligned: Aligned, options: Options) -> Comparison:
-    """The comparison with the statistics of formats alone: models are not drawn from many alike."""
+    """The comparison with the statistics that only formats have: models are not a sample of many."""
     has_components = options.details and comparison.num_units > 1
     return replace(
         comparison,
@@ -167,36 +167,36 @@ def _with_formats(comparison: Comparison, aligned: Aligned, options: Options) ->
     )
 
 
-def _row(aligned: Aligned, place: int, label: str) -> ComparisonRow:
-    one, scores = aligned.measurements[place], aligned.scores[place]
-    has_readings = one.is_read is not None
-    num_read = _whole(float(aligned.shares_read[place].sum()))
-    shares = aligned.is_share and one.higher_is_better
-    right = float(scores[aligned.is_read[place]].sum())
+def _row(aligned: Aligned, index: int, label: str) -> ComparisonRow:
+    measurement, scores = aligned.measurements[index], aligned.scores[index]
+    has_readings = measurement.is_read is not None
+    num_read = _whole(float(aligned.shares_read[index].sum()))
+    shares = aligned.is_share and measurement.higher_is_better
+    right = float(scores[aligned.is_read[index]].sum())
     n = len(scores)
     return ComparisonRow(
         label=label,
-        model=one.model,
-        format=one.format,
-        metric=one.metric,
+        model=measurement.model,
+        format=measurement.format,
+        metric=measurement.metric,
         score=array_estimate(scores, aligned.clusters),
         num_read=num_read if has_readings else None,
-        score_read=_mean_read(aligned, place) if has_readings and num_read else None,
+        score_read=_mean_read(aligned, index) if has_readings and num_read else None,
         bounds=(right / n, (right + n - num_read) / n) if has_readings and shares else None,
-        missing=one.missing,
-        usage=one.usage,
-        choices=one.choices,
+        missing=measurement.missing,
+        usage=measurement.usage,
+        choices=measurement.choices,
     )
 
 
 def _whole(count: float) -> float:
-    """A sum of shares as a whole number, where it is one but for rounding."""
+    """A sum of shares, rounded if it is a whole number but for rounding errors."""
     return round(count) if abs(count - round(count)) < TIE * 1000 else count
 
 
-def _mean_read(aligned: Aligned, place: int) -> Estimate:
-    is_read = aligned.is_read[place]
-    return array_estimate(aligned.if_read[place][is_read], kept_clusters(aligned.clusters, is_read))
+def _mean_read(aligned: Aligned, index: int) -> Estimate:
+    is_read = aligned.is_read[index]
+    return array_estimate(aligned.if_read[index][is_read], kept_clusters(aligned.clusters, is_read))
 
 
 def _flip_counts(aligned: Aligned) -> tuple[tuple[int, ...], ...]:
@@ -214,7 +214,7 @@ def _steady(aligned: Aligned) -> tuple[int, int] | None:
 
 
 def _rankings(rows: Sequence[Measurement], options: Options) -> list[Ranking]:
-    """How alike formats rank the models, where two or more formats were asked of all of them."""
+    """How similarly formats rank the models, if all were asked under two or more formats."""
     models = list(dict.fromkeys(row.model for row in rows))
     by_key = {(row.model, row.label): row for row in rows}
     formats = [
@@ -266,34 +266,34 @@ def _nothing(groups: Sequence[Sequence[Measurement]]) -> str:
         )
     mixed = [rows for rows in groups if len(rows) > 1]
     if mixed:
-        one, other = mixed[0][:2]
-        first, second = (f"{each.name} ({each.model})" for each in (one, other))
-        is_shots = one.format == other.format
+        first, second = mixed[0][:2]
+        names = " and ".join(f"{row.name} ({row.model})" for row in (first, second))
+        shots = f"number of shots ({first.num_fewshot} and {second.num_fewshot})"
         what, same = (
-            (f"number of shots ({one.num_fewshot} and {other.num_fewshot})", "with the same shots")
-            if is_shots
+            (shots, "with the same shots")
+            if first.format == second.format
             else ("format", "under the same format")
         )
         return (
-            f"Nothing to compare: {first} and {second} differ in model and in {what}, so nobody could "
+            f"Nothing to compare: {names} differ in model and in {what}, so nobody could "
             f"tell which of these makes the difference. Run both models {same}."
         )
-    one = groups[0][0]
     singles = listing([f"{rows[0].name} ({rows[0].model})" for rows in groups], 5)
     there_is = "one result" if len(groups) == 1 else "runs of different tasks, each with one result"
-    return f"Nothing to compare: {there_is}, {singles}. {_another_format(one)}"
+    return f"Nothing to compare: {there_is}, {singles}. {_another_format(groups[0][0])}"
 
 
-def _another_format(one: Measurement) -> str:
+def _another_format(measurement: Measurement) -> str:
     """How to get a second result beside one."""
-    known = ("mcqa", "cloze") if (one.facts or {}).get("has_choices", True) else ("cot",)
-    others = [name for name in known if name != one.format]
-    command = one.more_formats
+    known = ("mcqa", "cloze") if (measurement.facts or {}).get("has_choices", True) else ("cot",)
+    others = [name for name in known if name != measurement.format]
+    command = measurement.more_formats
     if command is None and not others:
         return "Give a run of another model, or of another format, as well."
     if command is None:
-        usual = one.task if one.format == "plain" else f"{one.task}@{one.format}"
-        command = f"lm-eval run --tasks {usual},{one.task}@{others[0]} --output_path DIR"
+        task, name = measurement.task, measurement.format
+        known_name = task if name == "plain" else f"{task}@{name}"
+        command = f"lm-eval run --tasks {known_name},{task}@{others[0]} --output_path DIR"
     return f"Add a format: `{command}`; or give a run of another model as well."
 
 
@@ -364,61 +364,60 @@ def pairs(
     )
 
 
-def _differ_in_one(one: Measurement, other: Measurement) -> bool:
+def _differ_in_one(first: Measurement, second: Measurement) -> bool:
     """False for two that differ in format and in shots: their difference would have two causes."""
-    is_told_apart = bool(one.condition and other.condition)
+    is_told_apart = bool(first.condition and second.condition)
     return not (
-        is_told_apart and one.format != other.format and one.num_fewshot != other.num_fewshot
+        is_told_apart and first.format != second.format and first.num_fewshot != second.num_fewshot
     )
 
 
-def _unread_pairs(aligned: Aligned, places: Sequence[tuple[int, int]]) -> set[int]:
+def _unread_pairs(aligned: Aligned, chosen: Sequence[tuple[int, int]]) -> set[int]:
     """Which of the pairs have an answer that was not read."""
-    whole = (aligned.shares_read == 1).all(axis=1)
-    return {k for k, (i, j) in enumerate(places) if not (whole[i] and whole[j])}
+    all_read = (aligned.shares_read == 1).all(axis=1)
+    return {k for k, (i, j) in enumerate(chosen) if not (all_read[i] and all_read[j])}
 
 
 def _both_read(
-    aligned: Aligned, places: Sequence[tuple[int, int]], which: set[int], seed: int
+    aligned: Aligned, chosen: Sequence[tuple[int, int]], which: set[int], seed: int
 ) -> list[Paired | None]:
-    """Each pair on the answers of items read under both; None where these are all answers, or none."""
-    masks = {k: aligned.is_read[places[k][0]] & aligned.is_read[places[k][1]] for k in which}
-    return _tested_where(aligned, aligned.if_read, places, masks, seed)
+    """Each pair on the items read under both; None if these are all items, or none."""
+    masks = {k: aligned.is_read[chosen[k][0]] & aligned.is_read[chosen[k][1]] for k in which}
+    return _tested_where(aligned, aligned.if_read, chosen, masks, seed)
 
 
 def _remaining(
-    aligned: Aligned, places: Sequence[tuple[int, int]], which: set[int], seed: int
+    aligned: Aligned, chosen: Sequence[tuple[int, int]], which: set[int], seed: int
 ) -> list[Paired | None]:
-    """Each pair on the items read under the second, unread answers of the first as they are scored."""
-    masks = {k: aligned.is_read[places[k][1]] for k in which}
+    """Each pair on the items read under the second; unread answers of the first count as scored."""
+    masks = {k: aligned.is_read[chosen[k][1]] for k in which}
     if aligned.if_read is aligned.scores:
-        return _tested_where(aligned, aligned.scores, places, masks, seed)
+        return _tested_where(aligned, aligned.scores, chosen, masks, seed)
     rows = len(aligned.scores)
     both_ways = np.concatenate([aligned.scores, aligned.if_read])
-    as_read = [(i, rows + j) for i, j in places]
+    as_read = [(i, rows + j) for i, j in chosen]
     return _tested_where(aligned, both_ways, as_read, masks, seed)
 
 
 def _tested_where(
     aligned: Aligned,
     scores: Floats,
-    places: Sequence[tuple[int, int]],
+    pairs: Sequence[tuple[int, int]],
     masks: Mapping[int, Bools],
     seed: int,
 ) -> list[Paired | None]:
-    """Each pair that has a mask, on the items it keeps; None for others, and where it keeps none."""
+    """Each pair that has a mask, on the items it keeps; None for others, and if it keeps none."""
     some = [k for k, mask in masks.items() if mask.any()]
     if not some:
-        return [None] * len(places)
+        return [None] * len(pairs)
     kept = np.stack([masks[k] for k in some])
-    chosen = [places[k] for k in some]
-    tested = paired_where(scores, chosen, kept, aligned.clusters, seed=seed)
+    tested = paired_where(scores, [pairs[k] for k in some], kept, aligned.clusters, seed=seed)
     known = dict(zip(some, tested, strict=True))
-    return [known.get(k) for k in range(len(places))]
+    return [known.get(k) for k in range(len(pairs))]
 
 
 def _largest_p(sign: int, *results: Paired | None) -> float:
-    """The largest p; 1 where one of the results is missing or does not favour the first."""
+    """The largest p; 1 if a result is missing or does not favour the first."""
     return max(
         1.0 if result is None or sign * result.difference.value <= 0 else result.p
         for result in results
@@ -442,4 +441,4 @@ def _flips(aligned: Aligned, i: int, j: int) -> Flips:
     if not aligned.measurements[0].higher_is_better:
         gap = -gap
     first, second = np.flatnonzero(gap > TIE), np.flatnonzero(gap < -TIE)
-    return Flips(*(tuple(doc_of(aligned.items[at]) for at in places) for places in (first, second)))
+    return Flips(*(tuple(doc_of(aligned.items[at]) for at in items) for items in (first, second)))

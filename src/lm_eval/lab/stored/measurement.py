@@ -213,15 +213,15 @@ def with_items(
     results: Iterable[Callable[[], Measurement]],
 ) -> tuple[list[Measurement], list[str]]:
     """The results that have a number for each item, and a note on each that has not; never none."""
-    found, errors = [], []
+    measurements, errors = [], []
     for result in results:
         try:
-            found.append(result())
+            measurements.append(result())
         except _NotByItemError as error:
             errors.append(error)
-    if errors and not found:
+    if errors and not measurements:
         raise errors[0]
-    return found, [f"Left out: {error}" for error in errors]
+    return measurements, [f"Left out: {error}" for error in errors]
 
 
 class _NotByItemError(ComparisonError):
@@ -237,12 +237,12 @@ def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Al
     _check_same(measurements)
     first = measurements[0]
     kept = first.items
-    if any(one.items is not kept and one.items != kept for one in measurements):
+    if any(row.items is not kept and row.items != kept for row in measurements):
         kept = _common_items(measurements, intersect=intersect)
     if not kept:
         raise ComparisonError(_different_items(measurements, 0))
-    left_out = {_title(one): len(one.items) - len(kept) for one in measurements}
-    rows = [taken(one, kept) for one in measurements]
+    left_out = {_title(row): len(row.items) - len(kept) for row in measurements}
+    rows = [taken(row, kept) for row in measurements]
     _check_shots(rows)
     clusters = next((row.clusters for row in rows if row.clusters is not None), None)
     return Aligned(
@@ -258,9 +258,9 @@ def align(measurements: Sequence[Measurement], *, intersect: bool = False) -> Al
 
 def _common_items(measurements: Sequence[Measurement], *, intersect: bool) -> tuple[str, ...]:
     """The items of all measurements, in the order of the first."""
-    first, *others = (one.items for one in measurements)
+    first, *others = (row.items for row in measurements)
     common = set(first).intersection(*others)
-    if not intersect and any(len(one.items) > len(common) for one in measurements):
+    if not intersect and any(len(row.items) > len(common) for row in measurements):
         raise ComparisonError(_different_items(measurements, len(common)))
     return tuple(item for item in first if item in common)
 
@@ -270,43 +270,43 @@ def doc_of(item: str) -> str:
     return item.rpartition(":")[0] or item
 
 
-def taken(one: Measurement, kept: Sequence[str]) -> Measurement:
+def taken(row: Measurement, kept: Sequence[str]) -> Measurement:
     """The measurement with these items alone, in this order."""
-    if one.items is kept or one.items == tuple(kept):
-        return one
-    at = {item: place for place, item in enumerate(one.items)}
-    places = [at[item] for item in kept]
+    if row.items is kept or row.items == tuple(kept):
+        return row
+    index_of = {item: index for index, item in enumerate(row.items)}
+    indices = [index_of[item] for item in kept]
     return replace(
-        one,
+        row,
         items=tuple(kept),
-        scores=one.scores[places],
-        is_read=None if one.is_read is None else one.is_read[places],
-        shares_read=None if one.shares_read is None else one.shares_read[places],
-        clusters=None if one.clusters is None else tuple(one.clusters[p] for p in places),
-        shots=tuple(one.shots[p] for p in places) if one.shots else (),
+        scores=row.scores[indices],
+        is_read=None if row.is_read is None else row.is_read[indices],
+        shares_read=None if row.shares_read is None else row.shares_read[indices],
+        clusters=None if row.clusters is None else tuple(row.clusters[at] for at in indices),
+        shots=tuple(row.shots[at] for at in indices) if row.shots else (),
     )
 
 
-def all_read(one: Measurement) -> Bools:
+def all_read(row: Measurement) -> Bools:
     """Whether each answer could be read; true where nothing is read from text."""
-    return np.ones(len(one.items), dtype=bool) if one.is_read is None else one.is_read
+    return np.ones(len(row.items), dtype=bool) if row.is_read is None else row.is_read
 
 
-def shares_read(one: Measurement) -> Floats:
+def shares_read(row: Measurement) -> Floats:
     """The share of each item's replies that could be read; 1 where nothing is read from text."""
-    return all_read(one).astype(float) if one.shares_read is None else one.shares_read
+    return all_read(row).astype(float) if row.shares_read is None else row.shares_read
 
 
 def _check_same(measurements: Sequence[Measurement]) -> None:
     """Refuse what cannot be paired. Formats may show scores of different names: each is their score."""
-    tasks = sorted({one.task for one in measurements})
+    tasks = sorted({row.task for row in measurements})
     if len(tasks) > 1:
         raise ComparisonError(
             f"These are runs of different tasks, which have no items to pair: {listing(tasks)}. "
             "Compare runs of one task at a time."
         )
-    if len({one.higher_is_better for one in measurements}) > 1:
-        metrics = sorted({one.metric for one in measurements})
+    if len({row.higher_is_better for row in measurements}) > 1:
+        metrics = sorted({row.metric for row in measurements})
         raise ComparisonError(
             f"For some of these metrics higher is better, for others lower: {listing(metrics)}. Choose "
             "one that all results have with --metric."
@@ -316,13 +316,13 @@ def _check_same(measurements: Sequence[Measurement]) -> None:
 def with_conditions(measurements: Sequence[Measurement]) -> list[Measurement]:
     """The measurements, with the number of shots in the labels of tasks where it differs."""
     shots: dict[str, set[int | None]] = {}
-    for one in measurements:
-        shots.setdefault(one.task, set()).add(one.num_fewshot)
+    for row in measurements:
+        shots.setdefault(row.task, set()).add(row.num_fewshot)
     return [
-        replace(one, condition=f"{one.format}, {one.num_fewshot}-shot")
-        if len(shots[one.task]) > 1 and one.num_fewshot is not None
-        else one
-        for one in measurements
+        replace(row, condition=f"{row.format}, {row.num_fewshot}-shot")
+        if len(shots[row.task]) > 1 and row.num_fewshot is not None
+        else row
+        for row in measurements
     ]
 
 
@@ -351,8 +351,8 @@ def two_causes(first: Measurement, row: Measurement, different: int) -> Comparis
 
 
 def _different_items(measurements: Sequence[Measurement], common: int) -> str:
-    sizes = listing([_size(one) for one in measurements], 6)
-    summary = next((path for one in measurements if (path := _summary_of_few(one.run))), None)
+    sizes = listing([_size(row) for row in measurements], 6)
+    summary = next((path for row in measurements if (path := _summary_of_few(row.run))), None)
     if summary is not None:
         shared = ", or give --intersect to compare on what they share" if common else ""
         return (
@@ -364,7 +364,7 @@ def _different_items(measurements: Sequence[Measurement], common: int) -> str:
     if not common:
         return f"These runs have no item in common: {sizes}. Are they of the same task and split?"
     again = "Run them with the same --limit or --samples"
-    if any(one.missing for one in measurements):
+    if any(row.missing for row in measurements):
         again = "Run again what got no answer"
     return (
         f"These runs are not about the same items: {sizes}; {common} are in all of them. {again}, or "
@@ -382,14 +382,14 @@ def _summary_of_few(run: str) -> Path | None:
         return None
 
 
-def _size(one: Measurement) -> str:
+def _size(row: Measurement) -> str:
     """``t@mcqa (dummy) has 77 (3 got no answer)``."""
-    missing = f" ({one.missing} got no answer)" if one.missing else ""
-    return f"{_title(one)} has {len(one.items)}{missing}"
+    missing = f" ({row.missing} got no answer)" if row.missing else ""
+    return f"{_title(row)} has {len(row.items)}{missing}"
 
 
-def _title(one: Measurement) -> str:
-    return f"{one.name} ({one.model})"
+def _title(row: Measurement) -> str:
+    return f"{row.name} ({row.model})"
 
 
 def primary_metric(
