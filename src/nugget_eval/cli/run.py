@@ -46,7 +46,7 @@ from nugget_eval.judge.evaluation import (
 )
 from nugget_eval.judge.judge import Judged
 from nugget_eval.output.files import ReplyCounts, count_replies, write_files, write_json
-from nugget_eval.output.tables import agreement_table, confusion_table, summary_table, topic_table
+from nugget_eval.output.tables import confusion_table, print_agreement, summary_table, topic_table
 from nugget_eval.scores.bootstrap import require_numpy
 from nugget_eval.scores.compare import Contrast, contrasts
 from nugget_eval.scores.scores import RunScores
@@ -118,12 +118,12 @@ def _show(done: Evaluation, runs: Sequence[RunScores], *, per_topic: bool = Fals
     agreed, raters = done.agreement(), done.raters()
     if agreed is not None:
         out.print()
-        out.print(agreement_table(agreed))
+        print_agreement(out, agreed)
         out.print()
         out.print(confusion_table(agreed))
     if raters is not None:
         out.print()
-        out.print(agreement_table(raters))
+        print_agreement(out, raters)
     out.print()
     out.print(_judge_table(done))
     for line in _remarks(done):

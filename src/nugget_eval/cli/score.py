@@ -25,9 +25,9 @@ from nugget_eval.data.records import Assignment, Labelled
 from nugget_eval.judge.evaluation import check_output
 from nugget_eval.output.files import metrics_names, write_json
 from nugget_eval.output.tables import (
-    agreement_table,
     comparison_table,
     confusion_table,
+    print_agreement,
     ranking_table,
     summary_table,
     topic_table,
@@ -98,7 +98,8 @@ def agree(args: argparse.Namespace) -> int:
         agreed = agreement(pairs.gold, pairs.judged, topics=pairs.topics, how=how)
         statistics[path] = agreed.to_dict()
         out.print(Paragraph("", f"{visible(path)} against {visible(args.gold)}"))
-        out.print(agreement_table(agreed))
+        print_agreement(out, agreed)
+        out.print()
         out.print(confusion_table(agreed))
         for line in _left_over(pairs):
             out.print(Paragraph("  ", line))
@@ -109,14 +110,14 @@ def agree(args: argparse.Namespace) -> int:
             )
             ranked = run_agreement(first, second, args.measure, how=how)
             statistics[f"{path}, {args.measure}"] = ranked.to_dict()
-            out.print(agreement_table(ranked))
+            print_agreement(out, ranked)
     if len(aligned) > 1:
         raters = {args.gold: next(iter(aligned.values())).gold}
         raters |= {path: pairs.judged for path, pairs in aligned.items()}
         among = rater_agreement(raters, topics=next(iter(aligned.values())).topics, how=how)
         statistics["all"] = among.to_dict()
         out.print(Paragraph("", "All files"))
-        out.print(agreement_table(among))
+        print_agreement(out, among)
     if args.json:
         write_json(Path(args.json), statistics)
     return 0

@@ -6,16 +6,21 @@ table with a console of ``lm_eval.text.terminal``, or take its ``markdown()``.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.numbers import bounds, interval, number, p_value, percent, with_interval
-from lm_eval.text.terminal import visible
+from lm_eval.text.terminal import Paragraph, visible
 from nugget_eval.reading.spellings import LABELS
 from nugget_eval.scores.agreement import Agreement, RaterAgreement
 from nugget_eval.scores.compare import RunAgreement, RunDifference, RunRanking
 from nugget_eval.scores.measures import MEASURES, known_measure
 from nugget_eval.scores.scores import RunScores, TopicScore
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 NAME_CHARS = 60
 _UNNAMED = "(unnamed)"
@@ -125,13 +130,12 @@ def comparison_table(comparisons: Sequence[RunDifference]) -> FittingTable:
 
 
 def agreement_table(agreed: Agreement | RaterAgreement | RunAgreement) -> FittingTable:
-    """A line for each statistic with its interval, or why it is undefined."""
+    """A line for each statistic with its interval."""
     columns = (
         Column("name", "Statistic", stays=True),
         Column("score", "Value", is_number=True, stays=True),
         Column("interval", "95 % interval", is_number=True, stays=True),
         Column("n", "n", is_number=True, stays=True),
-        Column("note", "Note", wraps=True),
     )
     lines = [
         Cells(
@@ -139,11 +143,26 @@ def agreement_table(agreed: Agreement | RaterAgreement | RunAgreement) -> Fittin
             score=number(measure.value),
             interval=interval(measure.estimate),
             n=str(measure.estimate.n) if measure.estimate else "0",
-            note=measure.reason,
         )
         for name, measure in agreed.measures.items()
     ]
-    return FittingTable(columns, [lines], ("note",))
+    return FittingTable(columns, [lines])
+
+
+def agreement_notes(agreed: Agreement | RaterAgreement | RunAgreement) -> list[str]:
+    """Why statistics are undefined or have no interval: each reason once, after their names."""
+    names: dict[str, list[str]] = defaultdict(list)
+    for name, measure in agreed.measures.items():
+        if measure.reason:
+            names[measure.reason].append(name)
+    return [f"{', '.join(named)}: {reason}" for reason, named in names.items()]
+
+
+def print_agreement(out: Console, agreed: Agreement | RaterAgreement | RunAgreement) -> None:
+    """Print the table of agreement, and its notes below it."""
+    out.print(agreement_table(agreed))
+    for note in agreement_notes(agreed):
+        out.print(Paragraph("  ", note))
 
 
 def confusion_table(agreed: Agreement) -> FittingTable:

@@ -71,7 +71,10 @@ def test_agreement_shows_reasons() -> None:
     text = printed(tables.agreement_table(found))
     (kappa,) = (line for line in text.splitlines() if line.startswith("kappa "))
     assert kappa.split()[1:4] == ["–", "–", "0"]
-    assert kappa.rstrip().endswith("undefined: only one label occurs")
+    notes = tables.agreement_notes(found)
+    kappas = "kappa, kappa_linear, kappa_quadratic, alpha_nominal, alpha_ordinal"
+    assert f"{kappas}: undefined: only one label occurs" in notes  # each reason once
+    assert "f1[not_support]: undefined: not_support never occurs" in notes
     text = printed(tables.confusion_table(found))
     assert text.splitlines()[2].split() == ["support", "3", "0", "0", "1"]
     three = rater_agreement({"a": labels("SPN"), "b": labels("SPP"), "c": labels("NPN")})
