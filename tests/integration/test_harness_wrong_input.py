@@ -205,6 +205,16 @@ def test_one_name_in_two_files(place: Workplace) -> None:
 # Scoring
 
 
+def test_a_gold_outside_the_choices_is_wrong_under_parity_and_the_task_is_named(
+    place: Workplace,
+) -> None:
+    place.task("tasks/far.yaml", task="far", doc_to_target=9, **RAW)
+    outcome = place.run("--tasks", "far", *FOLDER, "--limit", "2", "--parity")
+    assert outcome.code == 0, outcome.err
+    assert "Task 'far': the target 9 is not one of the" in outcome.err
+    assert outcome.err.count("counts as wrong") == 1  # however many docs
+
+
 @pytest.mark.parametrize(
     ("keys", "words"),
     [

@@ -371,6 +371,7 @@ class HarnessScorer:
             tokens=[getattr(pair, "tokens", None) for pair in left[:count]],
             metrics=self.metrics.names,
             strict=not self.task.parity,
+            where=f"Task {self.task.name!r}",
         )
         return {**values, **score_picked(lls, asked.choices, _gold(doc), self.metrics.specs)}
 
