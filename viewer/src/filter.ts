@@ -33,7 +33,7 @@ export function quote(value: string): string {
 
 export const token = (key: string, value: string): string => `${quote(key)}:${quote(value)}`;
 
-/** The query with a token added, or without it where it was there. Tokens of the same key are replaced. */
+/** The query with a token added, or without it if it was there. Tokens of the same key are replaced. */
 export function toggled(query: string, key: string, value: string): string {
   const known = tokens(query);
   const text = token(key, value);
@@ -47,7 +47,7 @@ export const has = (query: string, key: string, value: string): boolean =>
 
 type Test = (row: number) => boolean;
 
-/** The rows that a query keeps, in order. `unknown` names what no column or field is called. */
+/** The rows that a query keeps, in order. `unknown` holds the parts that name no column or field. */
 export function filtered(items: Items, query: string): { rows: number[]; unknown: string[] } {
   const unknown: string[] = [];
   const tests: Test[] = [];

@@ -3,13 +3,13 @@
 import { get, once } from "./data";
 import type { Coded, Columns, Result, Run, Texts } from "./types";
 
-/** What tells docs apart: their number, of several runs with a few digits of their hash. */
+/** What tells docs apart: their number and, if there are several runs, a few digits of their hash. */
 export type Key = number | string;
 
-/** One result: what is known of each of its docs. Places are those of `states`. */
+/** One result: what is known of each of its docs. Positions are those of `states`. */
 export class Column {
   label = "";
-  /** Of a label that names model and format, each by itself. */
+  /** Model and format, if the label names both; else an empty text and the label. */
   heading: [string, string] = ["", ""];
   states: string[] = [];
   docs: number[] = [];
@@ -94,7 +94,7 @@ export class Items {
   questions: string[] = [];
   golds: string[] = [];
   fields = new Map<string, { names: string[]; code: Map<string, number>; codes: number[] }>();
-  /** For each column, the place of each row's doc in it; −1 where it was not asked. */
+  /** For each column, the position of each row's doc in it; −1 if it was not asked. */
   at: number[][] = [];
   version = 0;
 
@@ -143,7 +143,7 @@ export class Items {
     for (const [name, coded] of Object.entries(fields)) this.setField(name, row, coded.names[coded.codes[at]]);
   }
 
-  /** Find each row's place in each column again, after docs were added. */
+  /** Find each row's position in each column again, after docs were added. */
   align(): void {
     this.at = this.columns.map((column) => {
       const places = new Array<number>(this.keys.length).fill(-1);
@@ -170,7 +170,7 @@ export class Items {
     return state === "r" ? 1 : state === "w" || state === "u" ? 0 : null;
   }
 
-  /** How evenly the columns disagree: 0 where all are right or all are not, highest at half and half. */
+  /** How evenly the columns disagree: 0 if all are right or none is, highest at half and half. */
   flips(row: number): number {
     let right = 0;
     let asked = 0;

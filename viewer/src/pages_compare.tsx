@@ -44,7 +44,7 @@ export function ComparePage({ route, all }: { route: Route; all: Runs }) {
       {!value && !error && <Loading />}
       {value?.problem && <Failure text={value.problem} />}
       {blocks.map((block) => <BlockPanel key={block.title} block={block} runs={runs} />)}
-      {value && blocks.length === 0 && !value.problem && <p class="empty">Nothing here differs in one thing alone. Choose runs of one task: several formats of a model, or several models under a format.</p>}
+      {value && blocks.length === 0 && !value.problem && <p class="empty">There is nothing to compare here. Choose runs of one task that differ in one thing: several formats of a model, or several models under a format.</p>}
       {value?.notes.map((note) => <p class="note">{plain(note)}</p>)}
       {runs.length > 0 && <Command text={command("lm-eval", "compare", ...runs.map((run) => run.path), ...(task ? ["--tasks", task] : []), ...(blocks.some((block) => block.left_out) ? ["--intersect"] : []))} />}
     </main>

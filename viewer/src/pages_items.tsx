@@ -12,7 +12,7 @@ import { Command, Failure, Loading, Rows, STATES } from "./ui";
 const ROW_HEIGHT = 34;
 const POLL_MS = 2000;
 
-/** The runs of an address; all runs with the task where it names none. */
+/** The runs that an address names; if it names none, all runs with the task. */
 export function runsOf(all: Runs, route: Route, task: string): Run[] {
   const wanted = ids(route.query.get("runs"));
   const named = wanted.map((id) => all.runs.find((run) => run.id === id)).filter((run): run is Run => run !== undefined);
@@ -20,7 +20,7 @@ export function runsOf(all: Runs, route: Route, task: string): Run[] {
   return all.runs.filter((run) => run.results.some((result) => result.task === task));
 }
 
-/** The items of a task; first words arrive chunk by chunk, and those of a running one as they are written. */
+/** The items of a task. First words arrive chunk by chunk; those of a running run as they are written. */
 export function useItems(runs: Run[], task: string): { items?: Items; error?: string; version: number } {
   const [state, setState] = useState<{ items?: Items; error?: string }>({});
   const [version, setVersion] = useState(0);
@@ -144,7 +144,7 @@ export function ItemsPage({ route, all }: { route: Route; all: Runs }) {
         </span>
         {query && <button type="button" class="quiet" onClick={() => set({ q: "" })}>Clear</button>}
       </div>
-      {list.unknown.length > 0 && <p class="note">Not understood, and ignored: {list.unknown.join(" ")}. Press ? for what can be asked.</p>}
+      {list.unknown.length > 0 && <p class="note">Not understood and ignored: {list.unknown.join(" ")}. Press ? for all filters.</p>}
       <Facets items={items} rows={list.rows} query={query} toggle={(key, value) => set({ q: toggled(query, key, value) })} version={version} />
       <Table items={items} rows={list.rows} active={active} setActive={setActive} open={open}
         sort={sort} setSort={(by) => set({ sort: order_(by) })} query={query}
@@ -254,7 +254,7 @@ function useNarrow(): boolean {
   return is;
 }
 
-/** The table without room: a sign for each format under a slanted name. */
+/** The table on a narrow window: only a sign for each format. */
 function NarrowTable(props: Parameters<typeof Table>[0] & { layout: Record<string, string> }) {
   const { items, rows, active, layout } = props;
   const head = (
@@ -321,7 +321,7 @@ function Tally({ items, column, query, toggle }: { items: Items; column: number;
 
 const MOST_VALUES = 12;
 
-/** What items can be grouped by, with the share of right answers of each group. */
+/** The fields that items can be grouped by, with the share of right answers in each group. */
 function Facets({ items, rows, query, toggle, version }: { items: Items; rows: number[]; query: string; toggle: (key: string, value: string) => void; version: number }) {
   const groups = useMemo(() => {
     const found: { name: string; values: { value: string; n: number; right: number; asked: number }[]; more: number }[] = [];

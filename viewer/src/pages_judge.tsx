@@ -1,4 +1,4 @@
-/** Runs of nugget-eval: texts with their nuggets, the labels of judges and prompts, and what they quote. */
+/** Runs of nugget-eval: texts with their nuggets, the labels by judge and prompt, and what was quoted. */
 
 import { useMemo, useState } from "preact/hooks";
 import { get } from "./data";
@@ -162,7 +162,7 @@ function Topics(props: { sides: Side[]; unit: number; only: string; set: (change
         <span class="facts">{count(list.length)} of {count(units.length)}</span>
       </div>
       {at < 0 ? (
-        <p class="empty">No text is left.</p>
+        <p class="empty">No text fits this filter.</p>
       ) : (
         <div class="topics">
           <ol class="units" aria-label="Texts">
@@ -205,7 +205,7 @@ function Unit({ sides, at, columns, run, task }: { sides: Side[]; at: number; co
       <section class="panel">
         <header><h2 dir="auto">{plain(unit.query) || plain(unit.qid)}</h2><p class="facts">{[unit.qid, unit.unit].filter(Boolean).map(plain).join(" · ")}</p></header>
         {unit.passage ? <Text text={unit.passage} marks={marks(shown)} kind="passage" /> : <p class="empty">The text is not stored.</p>}
-        {quoted.some((nugget) => nugget.spans.length > 0) && <p class="facts">Marked: what the judge quoted. Point at a nugget to see its own.</p>}
+        {quoted.some((nugget) => nugget.spans.length > 0) && <p class="facts">Marked: what the judge quoted. Point at a nugget to see only its quotations.</p>}
       </section>
       <section class="panel">
         <div class="wide">

@@ -8,7 +8,7 @@ import { command, count, counted, day, duration, interval, plain, pValue, reason
 import type { Block, Compared, Pair, Result, RunPage } from "./types";
 import { Axis, Command, Copy, Failure, Interval, Loading, Share, useAnswer, scaleOf } from "./ui";
 
-/** Of more tasks than this, each has a page of its own. */
+/** Up to this many tasks are shown on one page; of more, each has its own page. */
 const MOST_PANELS = 4;
 
 export function RunView({ id, task: only }: { id: string; task: string | null }) {

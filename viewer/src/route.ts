@@ -8,7 +8,7 @@ export interface Route {
   query: URLSearchParams;
 }
 
-/** A part of an address; as it is if its percent signs mean nothing. */
+/** A part of an address, decoded; unchanged if its percent signs encode nothing. */
 function decoded(part: string): string {
   try {
     return decodeURIComponent(part);

@@ -4,7 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { hidden, interval, percent, short, shown } from "./show";
 
-/** A promise's value; what it was before stays until the next is there. */
+/** The value of a promise; the last value is kept until the next arrives. */
 export function useAnswer<T>(ask: () => Promise<T>, on: unknown[]): { value?: T; error?: string } {
   const [state, setState] = useState<{ value?: T; error?: string }>({});
   useEffect(() => {
@@ -165,7 +165,7 @@ export function Share({ value, of, kind = "" }: { value: number | null; of?: str
   );
 }
 
-/** How an item was answered: a sign, a colour and a word, so that none is needed alone. */
+/** How an item was answered: a sign, a colour and a word, so that no one depends on the colour. */
 export const STATES: Record<string, { sign: string; word: string; kind: string }> = {
   r: { sign: "✓", word: "right", kind: "right" },
   w: { sign: "✗", word: "wrong", kind: "wrong" },
@@ -216,7 +216,7 @@ export interface Mark {
   title?: string;
 }
 
-/** A text with parts of it marked; of a very long one the beginning, and what is around the marks. */
+/** A text with marked parts; if it is very long, only its beginning and the text around the marks. */
 export function Text({ text, marks = [], kind = "" }: { text: string; marks?: Mark[]; kind?: string }) {
   const [isWhole, setWhole] = useState(false);
   const isCut = text.length > MOST_SHOWN && !isWhole;
