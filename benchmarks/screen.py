@@ -32,7 +32,7 @@ SEED = 20261117
 MOST_CPU_S = 0.1
 LOADED = (
     *("numpy.random", "lm_eval.lab.compare.statistics", "lm_eval.lab.compare.words"),
-    *("lm_eval.lab.stored.select", "lm_eval.screen.findings"),
+    *("lm_eval.lab.stored.select", "lm_eval.lab.compare.findings"),
 )
 """Modules that the screen loads as it needs them."""
 FORMATS = (

@@ -181,7 +181,7 @@ def test_a_plain_run_imports_nothing_that_it_does_not_show() -> None:
     "module",
     [
         *(f"lm_eval.cli.{name}" for name in ("run", "lab.diff", "lab.reread", "lab.power")),
-        "lm_eval.screen.findings",
+        "lm_eval.screen.page",
     ],
 )
 def test_commands_that_can_do_without_numpy_do_not_import_it(module: str) -> None:

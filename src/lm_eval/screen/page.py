@@ -7,10 +7,14 @@ files are written by then, and what cannot be compared is reported in one line.
 from __future__ import annotations
 
 import shlex
+import warnings
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lm_eval.errors import LmEvalError, LmEvalWarning, MissingExtraError
 from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome
 from lm_eval.scoring.results import TaskResult
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
     from lm_eval.answers.prices import Prices
     from lm_eval.lab.compare.values import Comparison
+    from lm_eval.reports.items import ItemColumns
 
 
 DOT = " · "
@@ -76,15 +81,6 @@ def print_screen(
         console.print(_command(label, text), soft_wrap=label in COPIED)
 
 
-def _comparisons(outcome: Outcome) -> Sequence[Comparison]:
-    """The formats of each task that has several, compared."""
-    if len({result.name for result in outcome.results}) == len({r.task for r in outcome.results}):
-        return ()
-    from lm_eval.screen.findings import comparison_of
-
-    return comparison_of(outcome)
-
-
 def _command(label: str, text: str) -> RenderableType:
     from rich.text import Text
 
@@ -123,6 +119,64 @@ def _items(results: Sequence[TaskResult], limit: float | None, each: str) -> str
         return f"{counted(asked, 'item')}{each}"
     which = "" if limit is None else "first "
     return f"{which}{asked:,} of {counted(total, 'item')}{each}"
+
+
+# The comparison of formats
+
+
+def _comparisons(outcome: Outcome) -> Sequence[Comparison]:
+    """The formats of each task that has several, compared; a warning if that cannot be done."""
+    tasks = {result.name: result.task for result in outcome.results}
+    counts = Counter(tasks.values())
+    names = [name for name, task in tasks.items() if counts[task] > 1]
+    if not names:
+        return ()
+    try:
+        return _compared(outcome, names)
+    except MissingExtraError as error:
+        _warn_uncompared(f". {error.what} Install it: {error.install}.", outcome)
+    except LmEvalError as error:
+        _warn_uncompared(f": {error}", outcome)
+    except Exception as error:  # a defect here must not cost anybody a run
+        _warn_uncompared(f" ({type(error).__name__}: {error}).", outcome)
+    return ()
+
+
+def _compared(outcome: Outcome, names: Sequence[str]) -> Sequence[Comparison]:
+    from lm_eval.stats.numeric import require
+
+    require("numpy")  # scipy, which takes longer to load, only if something of it is used
+    from lm_eval.lab.compare.statistics import Options, compare
+    from lm_eval.lab.stored.measurement import measurement, with_items
+    from lm_eval.lab.stored.select import comparable, groups_in
+    from lm_eval.reports.results_file import scores_dict
+
+    results = scores_dict(outcome.results, outcome.groups)
+    known = [] if outcome.items is None else outcome.items.columns()
+    by_name = {(columns.name, columns.filter): columns for columns in known}
+
+    def items(name: str, filter_name: str) -> ItemColumns:
+        return by_name[name, filter_name]
+
+    model = outcome.info.model_name or outcome.info.model
+    measurements, _ = with_items(
+        partial(measurement, results, items, name, "", model) for name in names
+    )
+    groups = comparable(list(groups_in(results, measurements)))
+    if outcome.path is not None:  # `lm-eval compare` has the tasks of a group one by one
+        inside = {task for group in groups for task in group.members}
+        measurements = [row for row in measurements if row.task not in inside]
+    return compare([*groups, *measurements], Options(details=False)).blocks
+
+
+def _warn_uncompared(why: str, outcome: Outcome) -> None:
+    run = str(outcome.path or "DIR")
+    after = "" if outcome.path else ", after a run with --output_path DIR"
+    warnings.warn(
+        f"The formats were not compared{why} To compare them later{after}: `lm-eval compare {run}`.",
+        LmEvalWarning,
+        stacklevel=3,
+    )
 
 
 # Scores
