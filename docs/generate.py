@@ -832,12 +832,12 @@ def tree_of(package: str) -> str:
 
 def _tree(folder: Path, depth: int) -> Iterator[str]:
     for name in _order(folder):
-        package = folder / name
-        file = package / "__init__.py" if package.is_dir() else folder / f"{name}.py"
-        summary = first_sentence(_docstring(file)) or "Empty."
-        yield f"{'  ' * depth}- `{name}{'/' if package.is_dir() else ''}` {summary}"
-        if package.is_dir():
-            yield from _tree(package, depth + 1)
+        package = folder / name / "__init__.py"
+        is_package = package.is_file()  # a folder may be left with compiled files alone
+        summary = first_sentence(_docstring(package if is_package else folder / f"{name}.py"))
+        yield f"{'  ' * depth}- `{name}{'/' if is_package else ''}` {summary or 'Empty.'}"
+        if is_package:
+            yield from _tree(package.parent, depth + 1)
 
 
 def _order(folder: Path) -> list[str]:
