@@ -140,11 +140,11 @@ def test_where_keys_come_from_is_said(work: Workplace) -> None:
     command = ["run", "--tasks", "t@generate", "--include_path", str(work.folder)]
     missing = work.cli(*command, "--model", "openai-chat-completions", "--model_args", "model=gpt")
     assert missing.code == 1
-    assert "OPENAI_API_KEY is not set. Give it the key" in missing.err
+    assert "OPENAI_API_KEY is not set. Set it to the key" in missing.err
     pairs = f"model=toy,base_url=http://127.0.0.1:9{CHAT},api_key={CANARY}"
     given = work.cli(*command, "--model", "local-chat-completions", "--model_args", pairs)
     assert given.code == 1
-    assert "has no argument 'api_key'. Keys come from the environment" in given.err
+    assert "has no argument 'api_key'. Keys come only from the environment" in given.err
     assert CANARY not in given.err
 
 

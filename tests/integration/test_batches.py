@@ -337,7 +337,7 @@ def test_two_phases_do_not_fit_a_batch(work: Workplace) -> None:
         held = Grammar((" ", Hole(choices=("A",))), "The best answer is")
         request = GenerateRequest("t", 0, 0, Chat((Message("user", "?"),)), {}, grammar=held)
         use_batches(model, key_of=lambda request: b"k", notes=_NoNotes(), look_s=0.01)
-        with pytest.raises(Exception, match="takes two requests, and a batch has one"):
+        with pytest.raises(Exception, match="needs two requests, and a batch has one"):
             list(model.stream([request]))
         model.close()
 
