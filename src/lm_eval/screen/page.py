@@ -108,7 +108,7 @@ def heading(outcome: Outcome) -> str:
 
 
 def _items(results: Sequence[TaskResult], limit: float | None, each: str) -> str:
-    """``80 items``, ``first 50 of 284 items``, ``first 20 of each``; empty where the table has it."""
+    """``80 items``, ``first 50 of 284 items``, ``first 20 of each``; empty if the table has it."""
     counts = {(result.num_docs, result.num_docs_total) for result in results}
     if len(counts) > 1:
         share = f"{100 * limit:g} %" if limit and limit < 1 else f"{limit or 0:,g}"
@@ -261,7 +261,7 @@ def short_name(path: Path) -> Path:
 
 
 def _holds_only(name: Path, folder: Path) -> bool:
-    """Whether there is no run in the folder but the one that is called ``name``."""
+    """Whether the folder holds no run but the one called ``name``."""
     from lm_eval.lab.stored.run import is_results
 
     try:
@@ -318,7 +318,7 @@ def _also(results: Sequence[TaskResult]) -> str:
 
 
 def _cost(results: Sequence[TaskResult], prices: Prices | None) -> str:
-    """``1,200 requests, 340,112 + 12,345 tokens, USD 0.43``; empty where nothing was counted."""
+    """``1,200 requests, 340,112 + 12,345 tokens, USD 0.43``; empty if nothing was counted."""
     by_name = {result.name: result.usage for result in results if result.usage is not None}
     usage = Usage.total(by_name.values())
     parts = []

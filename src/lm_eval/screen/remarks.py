@@ -25,7 +25,7 @@ MANY_ROWS, FEW_ROWS = 6, 2
 WORTH_REREADING = 0.2
 """Share of unread replies that another phrase must read for it to be named."""
 BIAS_Z, BIAS_SHARE = 3.5, 0.1
-"""A label is called preferred where it is chosen this many standard errors, and by this share of the
+"""A label is called preferred if it is chosen this many standard errors, and by this share of the
 items, more often than it is right and than someone who guesses would choose it."""
 QUOTE_CHARS = 22
 _SHOWN = {"shown": "shown", "scored": "scored unseen", "hidden": "hidden"}
@@ -45,7 +45,7 @@ def remarks(
     names_tasks: bool,
     width: int,
 ) -> Iterator[str]:
-    """The remarks, in order of weight; examples are left out where a remark fills its line."""
+    """The remarks, in order of weight; examples are left out if a remark fills its line."""
 
     def name(result: TaskResult) -> str:
         return visible(result.name if names_tasks or result.format is None else result.format)
@@ -64,7 +64,7 @@ def remarks(
 
 
 def _different_questions(comparisons: Sequence[Comparison], *, names_tasks: bool) -> Iterator[str]:
-    """Which formats show the choices; said once where it is the same for several tasks."""
+    """Which formats show the choices; said once if it is the same for several tasks."""
     by_text: dict[str, list[str]] = {}
     for comparison in comparisons:
         by_text.setdefault(_choices_shown(comparison), []).append(visible(comparison.task))
@@ -74,7 +74,7 @@ def _different_questions(comparisons: Sequence[Comparison], *, names_tasks: bool
 
 
 def _choices_shown(comparison: Comparison) -> str:
-    """``Choices: shown under mcqa, hidden under cot.``, empty where all do the same."""
+    """``Choices: shown under mcqa, hidden under cot.``, empty if all do the same."""
     from lm_eval.lab.compare.words import some_names
 
     parts = [
@@ -134,7 +134,7 @@ def _right_words(biased: Sequence[tuple[TaskResult, ChoiceTally, str]]) -> str:
 
 
 def preferred_label(tally: ChoiceTally) -> str | None:
-    """The label that is chosen far more often than it is right; None where there is none."""
+    """The label that is chosen far more often than it is right; None if there is none."""
     chosen, right = tally.chosen.total(), tally.right.total()
     if not chosen or not right or len(tally.right) < 2:
         return None
@@ -193,7 +193,7 @@ def _example(readings: ReadingSummary) -> str:
 
 
 def reread_command(results: Sequence[TaskResult], folder: str) -> str:
-    """The command that reads most more of the stored replies; empty where another phrase does not."""
+    """The command that reads the most unread replies; empty if no other phrase reads enough."""
     best: tuple[int, str] = (0, "")
     for result in results:
         readings = result.readings

@@ -1,7 +1,7 @@
 """The scores of a run as lines: name, score, interval, a picture of both, and what was parsed.
 
 In: the results of a run. Out: lines of a given width. The picture takes what the figures leave, and goes
-first where space is short; then the shares of what was parsed; then every name gets a line of its own.
+first if space is short; then the shares of what was parsed; then every name gets a separate line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ScoreRow:
     num_fewshot: int | None = None
     chance: float | None = None
     parsed: tuple[int, int] | None = None
-    """Replies in which an answer was found, of all; None where nothing is read from text."""
+    """Replies in which an answer was found, of all; None if nothing is read from text."""
     if_parsed: float | None = None
     at_most: float | None = None
     """The score if all other replies were right."""
@@ -161,7 +161,7 @@ def _group_row(group: GroupResult) -> ScoreRow:
 
 
 def score_lines(rows: Sequence[ScoreRow], width: int, encoding: str = "utf-8") -> list[str]:
-    """The heading and a line for each row, none wider than ``width`` where that can be."""
+    """The heading and a line for each row, none wider than ``width`` if possible."""
     names = _padded([_name_heading(rows), *(row.name for row in rows)])
     figures, parsed = _figures(rows), _parsed_columns(rows)
     left = [names, *(_block(column, rows) for column in figures)]

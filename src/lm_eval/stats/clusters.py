@@ -25,7 +25,7 @@ def clustered_estimate(values: Sequence[float], clusters: Sequence[Hashable] | N
 
     The method reads ``t over 12 clusters, few clusters`` (the last words below 30). The interval is
     clipped to [0, 1] if every score lies there. Scores that are all 0, or all 1, get Wilson's interval
-    with each cluster as one item. Without clusters, and where no two items share one, this is
+    with each cluster as one item. Without clusters, and if no two items share one, this is
     ``mean_estimate``.
     """
     if clusters is None:
@@ -61,7 +61,7 @@ def kept_clusters(clusters: Sequence[C] | None, mask: Bools) -> list[C] | None:
 def mean_of_sums(sums: Floats, sizes: Ints, bounds: tuple[float, float] | None) -> Estimate:
     """The mean over items from the sums of clusters, with its CR1 error and t interval.
 
-    There is no interval from a single cluster, or where the clusters do not differ.
+    There is no interval from a single cluster, or if the clusters do not differ.
     """
     n, num_clusters = int(sizes.sum()), len(sums)
     mean, stderr = float(sums.sum()) / n, cr1_stderr(sums, sizes)
@@ -77,7 +77,7 @@ def mean_of_sums(sums: Floats, sizes: Ints, bounds: tuple[float, float] | None) 
 def cr1_stderr(sums: Floats, sizes: Ints) -> float | None:
     """The standard error of the mean over items from the sums of clusters; None from a single one.
 
-    √(G/(G−1) · Σ (sum of a cluster's deviations)²) / n, which is SD/√n where each item is its own
+    √(G/(G−1) · Σ (sum of a cluster's deviations)²) / n, which is SD/√n if each item is its own
     cluster. Rounding errors count as 0.
     """
     num_clusters = len(sums)

@@ -161,7 +161,7 @@ def _satterthwaite(weights: Sequence[float], parts: Sequence[float], dfs: Sequen
 
 
 def _positive(value: float) -> float:
-    """``value``, or 0 where it is negative or a rounding error."""
+    """``value``, or 0 if it is negative or a rounding error."""
     return value if value > 1e-15 else 0.0
 
 

@@ -30,7 +30,7 @@ _MOST_DRAWN = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A score, its standard error and interval; None where there is none (one item, no spread)."""
+    """A score, its standard error and interval; None if there is none (one item, no spread)."""
 
     value: float
     stderr: float | None
@@ -39,7 +39,7 @@ class Estimate:
     n: int
     method: str
     """How the interval was made: ``wilson``, ``t over items``, ``t over items, small n``,
-    ``bootstrap``, ``pooled``, ``none``; ``normal`` where only a standard error is known."""
+    ``bootstrap``, ``pooled``, ``none``; ``normal`` if only a standard error is known."""
 
 
 def mean_estimate(values: Sequence[float]) -> Estimate:

@@ -28,7 +28,7 @@ in the number of items: this many further numbers are checked."""
 
 
 def mcnemar(wins: int, losses: int) -> tuple[float, float]:
-    """McNemar's exact two-sided p, and its mid-p; 1 for both where nothing is discordant.
+    """McNemar's exact two-sided p, and its mid-p; 1 for both if nothing is discordant.
 
     The mid-p counts only half of the chance of the observed outcome.
     """
@@ -50,7 +50,7 @@ def exact_power(
 ) -> float | None:
     """The chance that the test finds a true ``difference`` on ``n`` items with a p below ``alpha``.
 
-    ``discordant`` is the true share of discordant items. None where these are very many.
+    ``discordant`` is the true share of discordant items. None if these are very many.
     """
     _check(difference, discordant)
     if n * discordant > MOST_DISCORDANT:
@@ -101,7 +101,7 @@ def exact_detectable(
     """The smallest true difference that the test finds on ``n`` items with this power.
 
     A difference beyond ``discordant``, up to ``largest``, implies that large a share of discordant
-    items. None where not even the largest is found, and where discordant items are very many.
+    items. None if not even the largest is found, and if discordant items are very many.
     """
 
     def finds(difference: float) -> bool:

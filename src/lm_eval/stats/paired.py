@@ -62,8 +62,8 @@ class Paired(AsDict):
     """That the first is better, given the data and a uniform prior on the table of outcomes; None
     unless scores are 0 and 1 without clusters."""
     smallest_detectable: float | None
-    """A true difference that 80 % of such comparisons would find at the 5 % level; None where nothing
-    differs, where it would be more than 1, and where items or clusters are too few to find any."""
+    """A true difference that 80 % of such comparisons would find at the 5 % level; None if nothing
+    differs, if it would be more than 1, and if items or clusters are too few to find any."""
 
     def reversed(self) -> Paired:
         """The second against the first."""
@@ -108,7 +108,7 @@ class _ScoreTable:
 
     @cached_property
     def correlations(self) -> Floats:
-        """Of each two rows; NaN where one of them is constant."""
+        """Of each two rows; NaN if one of them is constant."""
         centred = self.scores - self.scores.mean(axis=1, keepdims=True)
         products = centred @ centred.T
         is_varied = np.ptp(self.scores, axis=1) > NO_SIGN
@@ -240,7 +240,7 @@ def _is_mcnemar(table: _ScoreTable, i: int, j: int) -> bool:
 
 
 def _compared(table: _ScoreTable, i: int, j: int, flips: PValue | None) -> Paired:
-    """Row i against row j, with the p-value of ``flips``; by McNemar's test where it is None."""
+    """Row i against row j, with the p-value of ``flips``; by McNemar's test if it is None."""
     if flips is None:
         return _from_counts(_counts(table.scores[i], table.scores[j]))
     both = table.scores[i] - table.scores[j]

@@ -58,7 +58,7 @@ def without_prior(logprobs: Sequence[float], prior: Sequence[float]) -> tuple[fl
 
 
 def best(probabilities: Sequence[float]) -> tuple[int, ...]:
-    """The indices of the highest; several where they tie."""
+    """The indices of the highest; several if they tie."""
     top = max(probabilities)
     least = top * math.exp(-TIE)
     return tuple(index for index, share in enumerate(probabilities) if share >= least)

@@ -64,7 +64,7 @@ def repeats_needed(
 ) -> float | None:
     """Replies per item, the same number for both, that show ``delta`` on ``n`` items; round up.
 
-    None where no number of replies is enough, because the items themselves vary too much.
+    None if no number of replies is enough, because the items themselves vary too much.
     """
     of_replies = total_variance(0.0, within)
     room = _at_least_one(n) * (_some(delta) / factor(alpha, power)) ** 2 - total_variance(variance)

@@ -39,7 +39,7 @@ class HalfRanks:
 
     ``same`` is one format on both halves, the most that noise allows; ``across`` is one format on the
     one half and another format on the other. If the two are alike, formats do not change the order.
-    ``w`` is Kendall's W of the two rankings. None where every ranking ties all models.
+    ``w`` is Kendall's W of the two rankings. None if every ranking ties all models.
     """
 
     same_tau: float | None
@@ -76,7 +76,7 @@ class RankStability(AsDict):
     """The chance that a model ahead by ``margin`` under one format is as far behind under another."""
     margin: float
     taus: tuple[tuple[float | None, ...], ...]
-    """Tau-b between every two formats; None where one of them ties all models."""
+    """Tau-b between every two formats; None if one of them ties all models."""
     halves: HalfRanks | None
     """None with fewer than two items (or clusters)."""
 
@@ -223,7 +223,7 @@ def _possible(num_models: int, num_formats: int) -> dict[str, tuple[float, float
 
 
 def tau_b(first: Floats, second: Floats) -> Floats:
-    """Kendall's tau-b of each draw, draws × models twice; NaN where one side ties all."""
+    """Kendall's tau-b of each draw, draws × models twice; NaN if one side ties all."""
     left, right = signs(first), signs(second)
     lengths = (left**2).sum(axis=1) * (right**2).sum(axis=1)
     taus: Floats = (left * right).sum(axis=1) / np.sqrt(lengths)
@@ -345,7 +345,7 @@ def _half_ranks(
 
 
 def _mean_of_known(values: Floats) -> Floats:
-    """The mean of each row without its NaNs; NaN where nothing is left."""
+    """The mean of each row without its NaNs; NaN if nothing is left."""
     known = np.isfinite(values)
     with np.errstate(invalid="ignore", divide="ignore"):
         means: Floats = np.where(known, values, 0.0).sum(axis=1) / known.sum(axis=1)

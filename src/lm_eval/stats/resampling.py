@@ -191,7 +191,7 @@ def split_half_spread(units: Floats, sizes: Floats, splits: int, rng: Generator)
 
     ``units`` has the sums of the scores, units (items or clusters) × formats, ``sizes`` the items in
     each. The mean over random splits, each used both ways; formats that tie share the choice. It
-    is 0 on average where formats do not differ, and may be negative. None with fewer than two units.
+    is 0 on average if formats do not differ, and may be negative. None with fewer than two units.
     """
     if len(units) < 2:
         return None

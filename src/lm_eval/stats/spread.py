@@ -31,14 +31,14 @@ class Spread(AsDict):
     ``low`` and ``high`` are the percentile interval over resampled items. Resampling adds noise, so it
     is too high (``bootstrap_mean`` against ``value`` shows how much) and never contains 0: it is not a
     test. The test is ``p``. ``safe_low`` and ``safe_high`` contain the spread over infinitely many
-    items in at least 95 % of cases, at the price of width. All four are None where nothing was
+    items in at least 95 % of cases, at the price of width. All four are None if nothing was
     resampled: a single item or cluster, formats that agree on every item, or ``draws=False``.
     """
 
     value: float
     best: int
     worst: int
-    """Row numbers; where several tie, the first of the best and the last of the worst."""
+    """Row numbers; if several tie, the first of the best and the last of the worst."""
     num_formats: int
     num_items: int
     num_clusters: int | None
@@ -81,7 +81,7 @@ def spread(
     """The spread of ``scores`` (formats × items) with its noise floor, test and intervals.
 
     ``resamples`` is the number of permutations and that of bootstrap draws; without ``draws`` there are
-    no intervals, which are nearly all of the work where formats and items are many. With ``clusters``
+    no intervals, which are nearly all of the work if formats and items are many. With ``clusters``
     (one name for each item) whole clusters are permuted and drawn. The same seed gives the same
     numbers, in whatever order items and formats come.
     """
@@ -228,7 +228,7 @@ class NoiseFloor:
     method: str
     """``exact binomial``, ``permutations``, ``normal limit``, or ``none``: nothing differs."""
     permutations: int = 0
-    """How many were drawn; 0 where none were."""
+    """How many were drawn; 0 if none were."""
 
 
 def noise_floor(

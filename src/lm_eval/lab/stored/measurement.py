@@ -1,7 +1,7 @@
 """Stored runs → ``Measurement``s, and several of them on the same items → ``Aligned``.
 
 A measurement is one task under one format, asked of one model, with a score for each item. Those of a
-comparison must be about the same items with the same few-shot examples; where they are not, that is an
+comparison must be about the same items with the same few-shot examples; if they are not, that is an
 error, unless the caller asks for the items that all have.
 """
 
@@ -39,7 +39,7 @@ class Measurement:
     model: str
     task: str
     format: str
-    """The format's name; ``plain`` where the task was asked without one."""
+    """The format's name; ``plain`` if the task was asked without one."""
     name: str
     """``task@format`` as in the results."""
     metric: str
@@ -49,7 +49,7 @@ class Measurement:
     scores: Floats
     """A number for each item; an answer that was not read counts as the metric says, not right."""
     is_read: Bools | None = None
-    """Whether each answer could be read, of several replies any; None where nothing is read."""
+    """Whether each answer could be read, of several replies any; None if nothing is read."""
     shares_read: Floats | None = None
     """Of each item's replies, the share that could be read; None: all or none, as ``is_read``."""
     clusters: tuple[str, ...] | None = None
@@ -60,18 +60,18 @@ class Measurement:
     usage: Mapping[str, Any] | None = None
     """What the answers cost: requests, tokens, seconds."""
     choices: str | None = None
-    """What the prompts make of the choices: ``shown``, ``scored`` or ``hidden``; None where there are
+    """What the prompts make of the choices: ``shown``, ``scored`` or ``hidden``; None if there are
     none, or nothing is known."""
     facts: Mapping[str, Any] | None = None
     """What else the results say about it: fingerprints, versions, notes."""
     members: tuple[str, ...] = ()
     """Of a group, its tasks."""
     condition: str = ""
-    """``mcqa, 5-shot``, where results of the task differ in the number of shots; else empty."""
+    """``mcqa, 5-shot``, if results of the task differ in the number of shots; else empty."""
 
     @property
     def more_formats(self) -> str | None:
-        """The command that asks the same under other formats, where another package made the run."""
+        """The command that asks the same under other formats, if another package made the run."""
         return (self.facts or {}).get("more_formats")
 
     @property
@@ -89,16 +89,16 @@ class Aligned:
     scores: Floats
     """Measurements × items."""
     is_read: Bools
-    """Measurements × items; true where nothing is read from text."""
+    """Measurements × items; true if nothing is read from text."""
     shares_read: Floats
     """Measurements × items: of several replies, the share that could be read."""
     clusters: tuple[str, ...] | None
     left_out: Mapping[str, int]
-    """Measurement name → items that others lack; empty where all had the same."""
+    """Measurement name → items that others lack; empty if all had the same."""
 
     @cached_property
     def if_read(self) -> Floats:
-        """Measurements × items: the scores of the replies that could be read; as they are where none."""
+        """Measurements × items: the scores of the replies that were read; unchanged if none were."""
         if (self.shares_read == self.is_read).all():  # one reply to each item
             return self.scores
         shares: Floats = np.where(self.is_read, self.shares_read, 1.0)
@@ -162,7 +162,7 @@ def measurement(
 def _choices(results: Mapping[str, Any], name: str) -> str | None:
     """What the prompts make of the choices.
 
-    Files of earlier versions do not say whether these are shown. Then the fields tell, where both are
+    Files of earlier versions do not say whether these are shown. Then the fields tell, if both are
     Jinja: a prompt that shows them reads what they are made of.
     """
     config = results["configs"].get(name) or {}
@@ -288,12 +288,12 @@ def taken(row: Measurement, kept: Sequence[str]) -> Measurement:
 
 
 def all_read(row: Measurement) -> Bools:
-    """Whether each answer could be read; true where nothing is read from text."""
+    """Whether each answer could be read; true if nothing is read from text."""
     return np.ones(len(row.items), dtype=bool) if row.is_read is None else row.is_read
 
 
 def shares_read(row: Measurement) -> Floats:
-    """The share of each item's replies that could be read; 1 where nothing is read from text."""
+    """The share of each item's replies that could be read; 1 if nothing is read from text."""
     return all_read(row).astype(float) if row.shares_read is None else row.shares_read
 
 

@@ -43,7 +43,7 @@ FAR_APART = 1.2
 # format is taken for luck. Check them on other seeds.
 WIDER = {"mean": 1.35, "quantile": 1.4, "spread": 1.45, "format": 1.2}
 
-# The spread is given as this quantile of its draws. Their mean is about twice the truth where formats
+# The spread is given as this quantile of its draws. Their mean is about twice the truth if formats
 # do not differ, because a few cells cannot rule out one bad format. Of the mean, the median and lower
 # quantiles, this one had the smallest mean error over all kinds of formats of benchmarks/few_cells.py
 # (seeds 8000 to 8005). Check it on other seeds.
@@ -103,7 +103,7 @@ def _per_chain(draws: int, chains: int) -> int:
 
 
 def _summary(grid: Grid, means: Floats, warnings: tuple[str, ...]) -> Distribution:
-    """``means``: formats × draws; one draw where everything is known."""
+    """``means``: formats × draws; one draw if everything is known."""
     ordered = np.sort(means, axis=0)
     count, method = len(grid.outcomes), _method(grid)
     quantiles = np.quantile(ordered, np.array(QUANTILES) / 100, axis=0)
@@ -321,7 +321,7 @@ def seen_cells(grid: Grid) -> SeenCells:
 def dispersion(grid: Grid) -> float:
     """The variance of graded scores given format and item, relative to that of right-or-wrong scores.
 
-    1 for right-or-wrong scores, and where too few cells were seen to estimate it.
+    1 for right-or-wrong scores, and if too few cells were seen to estimate it.
     """
     if grid.is_binary:
         return 1.0
@@ -418,7 +418,7 @@ def fit_checks(seen: SeenCells, draws: Draws, seed: int) -> tuple[float, float]:
 
 
 def _moments(rows: Floats) -> tuple[Floats, Floats]:
-    """Variance and kurtosis; the kurtosis is 0 where nothing varies."""
+    """Variance and kurtosis; the kurtosis is 0 if nothing varies."""
     away = rows - rows.mean(axis=0)
     variance = (away**2).mean(axis=0)
     return variance, (away**4).mean(axis=0) / np.maximum(variance**2, 1e-12)

@@ -2,7 +2,7 @@
 
 In: seen cells and their outcomes. Out: draws from the posterior of a logistic model with crossed
 effects, ``logit P = t_format + b_item``. The effects of items are normal. Those of formats are normal
-too, but for a share of broken formats with a mean and a width of their own. The values of a format's
+too, but for a share of broken formats with a separate mean and width. The values of a format's
 slots are not part of the model: as features they improved none of the estimates tried, and made
 intervals of the spread too narrow.
 
@@ -10,7 +10,7 @@ A Metropolis sampler with several chains as the last axis of every array. A grid
 approximations is the usual alternative; with three outcomes per item it underestimates how much
 items differ, and a mixture of formats does not fit into it.
 
-Noise of single (format, item) cells needs no term of its own: with one outcome per cell it only
+Noise of single (format, item) cells needs no separate term: with one outcome per cell it only
 pulls all logits towards 0, which the effects' sizes take up.
 """
 
