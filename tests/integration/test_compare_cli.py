@@ -89,10 +89,8 @@ def test_files_without_a_word_on_choices_are_compared_as_those_with_one(work: Wo
     assert [row["choices"] for row in now["rows"]] == ["shown", "scored", "hidden"]
     assert not any(pair["asks_same"] for pair in now["pairs"])
     done = work.cli("compare", str(work.output))
-    assert (
-        "Not the same question: mcqa shows the choices; cloze scores them without showing them; cot "
-        "does not show them."
-    ) in said(done.out)
+    shown = "Choices shown under mcqa, scored unseen under cloze, hidden under cot"
+    assert shown in said(done.out)
 
 
 def test_the_end_of_a_run_has_the_numbers_of_compare(work: Workplace) -> None:
@@ -136,8 +134,8 @@ def test_what_cannot_be_compared_is_a_warning_and_the_run_stands(work: Workplace
     path = next(work.output.rglob("results_*.json"))
     assert f"To compare them later: `lm-eval compare {path}`." in text
     later = work.cli("compare", str(path), "--intersect")
-    assert "3 formats on the same 38 items" in later.out
-    assert "Docs without an answer, which are not counted: generate 2." in later.out
+    assert "· 38 items · 3 formats ·" in later.out
+    assert "Missing       generate 2 (docs without a reply, in no score)" in later.out
 
 
 @pytest.mark.parametrize("package", ["numpy", "scipy"])
@@ -197,7 +195,7 @@ def test_the_newest_of_several_results_counts(work: Workplace) -> None:
     (note,) = found["notes"]
     assert note.startswith("t@mcqa, t@cloze (known) are there 2 times. The newest counts, ")
     done = work.cli("compare", str(work.output), "--formats", "mcqa,cloze")
-    assert "Note: t@mcqa, t@cloze (known) are there 2 times." in said(done.out)
+    assert "! t@mcqa, t@cloze (known) are there 2 times." in said(done.out)
 
 
 def test_a_model_with_other_arguments_is_another_model(work: Workplace) -> None:
@@ -243,7 +241,10 @@ def test_models_and_formats_are_ranked(work: Workplace) -> None:
     (ranking,) = compared(work)["rankings"]
     assert ranking["scores"] == [[0.5, 1.0], [1.0, 0.5]]
     assert ranking["stability"]["flip_rate"]["value"] == 1.0
-    assert "do 2 formats rank 2 models alike?" in work.cli("compare", str(work.output)).out
+    assert (
+        "t · 40 items · ranks of 2 models under 2 formats"
+        in work.cli("compare", str(work.output)).out
+    )
 
 
 def test_several_replies_to_a_doc_are_read_in_parts(work: Workplace) -> None:
@@ -268,9 +269,9 @@ def test_several_replies_to_a_doc_are_read_in_parts(work: Workplace) -> None:
 def test_flipped_docs_are_listed(work: Workplace) -> None:
     run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", args="cloze=10")
     done = work.cli("compare", str(work.output), "--flips")
-    assert "Right under mcqa, not under cloze: doc 0, 10, 20, 30." in done.out
+    assert "right under mcqa, not under cloze: doc 0, 10, 20, 30\n" in done.out
     done = work.cli("compare", str(work.output), "--flips", "2")
-    assert "Right under mcqa, not under cloze: doc 0, 10 and 2 more." in done.out
+    assert "right under mcqa, not under cloze: doc 0, 10 and 2 more\n" in done.out
     (pair,) = compared(work, "--flips")["comparisons"][0]["pairs"]
     assert pair["flips"] == {"first": ["0", "10", "20", "30"], "second": []}
 
@@ -291,7 +292,9 @@ def test_report_and_plots_are_written(work: Workplace) -> None:
         *("compare", str(work.output), "--plots", "plots", "--output_path", "new/report.md")
     )
     assert done.code == 0, done.err
-    assert (work.folder / "new/report.md").read_text("utf-8").startswith("## t: 2 formats on the")
+    assert (
+        (work.folder / "new/report.md").read_text("utf-8").startswith("## t · 40 items · 2 formats")
+    )
     names = {path.name for path in (work.folder / "plots").iterdir()}
     assert names == {
         f"t_known_{what}.{suffix}"
@@ -336,8 +339,8 @@ def test_different_items(work: Workplace) -> None:
     )
     assert "--intersect" in message
     done = work.cli("compare", str(work.output), "--intersect")
-    assert "2 formats on the same 30 items" in done.out
-    assert "left out, because others lack them: t@mcqa (known) 10" in said(done.out)
+    assert "· 30 items · 2 formats ·" in done.out
+    assert "Left out t@mcqa (known) 10 (not among the 30 items that all have)" in said(done.out)
 
 
 def test_different_fewshot_examples(work: Workplace) -> None:
@@ -578,8 +581,8 @@ def test_shots_are_a_condition_like_the_format(work: Workplace) -> None:
         frozenset(("cloze, 0-shot", "cloze, 2-shot")),
     }
     out = said(work.cli("compare", str(work.output), "--models", "known (cloze=2)").out)
-    assert "4 conditions on the same 40 items, asked of known (cloze=2)" in out
-    assert "The condition matters here" in out
+    assert "· 40 items · 4 conditions · known (cloze=2)" in out
+    assert "The condition matters: best − worst = " in out
 
 
 def test_two_that_differ_in_format_and_shots_are_refused(work: Workplace) -> None:

@@ -152,7 +152,7 @@ def test_results_go_to_exactly_the_file_that_is_named(place: Workplace) -> None:
     assert (place.folder / "deep" / results["items_file"]).is_file()
     assert (place.folder / "deep" / results["samples_files"]["t"]).is_file()
     place.cli("run", "--model", "dummy", "--tasks", "t.yaml@cloze", "--output_path", "deep/y.json")
-    assert "2 formats on the same 20 items" in place.cli("compare", "deep").out
+    assert "· 20 items · 2 formats ·" in place.cli("compare", "deep").out
 
 
 def test_a_file_that_holds_something_else_is_not_replaced(place: Workplace) -> None:

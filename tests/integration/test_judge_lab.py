@@ -161,7 +161,7 @@ def test_compare_and_power(work: Workplace) -> None:
     compared(work, "--gold", gold(work))
     done = lab(work, "compare", "out")
     assert done.code == 0, done.err
-    assert "nuggets: 4 formats on the same 7 items in 2 clusters, asked of toy" in done.out
+    assert "nuggets · 7 items in 2 clusters · 4 formats · toy" in done.out
     assert "no_reasoning×json" in done.out
     power = lab(work, "power", "out")
     assert power.code == 0, power.err
@@ -313,8 +313,8 @@ def test_prompt_and_format_types_are_compared_as_formats(work: Workplace) -> Non
     done = lab(work, "compare", "out", "--output_path", "found.json", "--flips")
     assert done.code == 0, done.err
     text = " ".join(done.out.split())
-    assert "nuggets: 4 formats on the same" in text
-    assert "asked of toy" in text
+    assert "nuggets · " in text
+    assert " formats · toy" in text
     (block,) = json.loads((work.folder / "found.json").read_text("utf-8"))["comparisons"]
     assert len(block["pairs"]) == 6
     assert block["num_clusters"] == len(TOPICS)

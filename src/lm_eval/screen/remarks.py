@@ -28,7 +28,6 @@ BIAS_Z, BIAS_SHARE = 3.5, 0.1
 """A label is called preferred if it is chosen this many standard errors, and by this share of the
 items, more often than it is right and than someone who guesses would choose it."""
 QUOTE_CHARS = 22
-_SHOWN = {"shown": "shown", "scored": "scored unseen", "hidden": "hidden"}
 REASONS = {
     "truncated": "cut off",
     "refused": "refused",
@@ -75,13 +74,10 @@ def _different_questions(comparisons: Sequence[Comparison], *, names_tasks: bool
 
 def _choices_shown(comparison: Comparison) -> str:
     """``Choices: shown under mcqa, hidden under cot.``, empty if all do the same."""
-    from lm_eval.lab.compare.words import some_names
+    from lm_eval.lab.compare.details import choices_shown
 
-    parts = [
-        f"{_SHOWN[kind]} under {some_names(rows)}"
-        for kind, rows in comparison.rows_by_choices().items()
-    ]
-    return f"Choices: {', '.join(parts)}." if parts else ""
+    text = choices_shown(comparison)
+    return f"Choices: {text}." if text else ""
 
 
 def _left_out(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) -> Iterator[str]:

@@ -39,8 +39,7 @@ class FittingTable:
     """A Rich renderable that moves columns to lines below the table if space is short.
 
     Rows are objects with an attribute for each column and a ``name``, which begins such a line.
-    ``movable`` names the columns that become lines, in that order: a line for each row, or with
-    ``by_column`` one for each column.
+    ``movable`` names the columns that become lines, in that order: a line for each row.
     """
 
     def __init__(
@@ -48,14 +47,11 @@ class FittingTable:
         columns: Sequence[Column],
         sections: Sequence[Sequence[Any]],
         movable: Sequence[str] = (),
-        *,
-        by_column: bool = False,
     ) -> None:
         self.sections = [section for section in sections if section]
         self.rows = [row for section in self.sections for row in section]
         self._columns = columns
         self._movable = movable
-        self._by_column = by_column
 
     def columns(self, without: Iterable[str] = ()) -> list[Column]:
         """The columns to show, except ``without``."""
@@ -136,8 +132,6 @@ class FittingTable:
     def _lines(self, moved: Sequence[str]) -> list[RenderableType]:
         """The cells of the moved columns."""
         columns = [column for column in self._columns if column.field in moved]
-        if self._by_column:
-            return [Paragraph("  ", line) for column in columns if (line := self._line(column))]
         lines: list[RenderableType] = []
         for row in self.rows:
             cells = [(c.heading.lower(), getattr(row, c.field)) for c in columns]
@@ -145,12 +139,6 @@ class FittingTable:
             if text:
                 lines.append(Paragraph("  ", f"{row.name}  {text}"))
         return lines
-
-    def _line(self, column: Column) -> str:
-        """``Detects: 0.19 (mcqa − cot), 0.20 (mcqa − cloze)``, or nothing."""
-        cells = [(getattr(row, column.field), row.name) for row in self.rows]
-        text = ", ".join(f"{cell} ({name})" for cell, name in cells if cell)
-        return f"{column.heading}: {text}" if text else ""
 
 
 def _unpadded(table: Table, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:

@@ -144,6 +144,11 @@ def joined(parts: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
 
 
+def listed(names: Sequence[str]) -> str:
+    """``a, b and c``; ``a, 0-shot; a, 5-shot; b, 0-shot`` if commas are part of names."""
+    return "; ".join(names) if any("," in name for name in names) else joined(names)
+
+
 def count(number: int) -> str:
     """``12,345``."""
     return f"{number:,}"
@@ -269,4 +274,6 @@ def ticks(low: float, high: float, most: int) -> list[float]:
 def _tick_text(value: float) -> str:
     """A value of a scale in as few digits as it needs."""
     text = f"{value:.4f}".rstrip("0").rstrip(".")
-    return "0" if text in ("-0", "") else text
+    if text in ("-0", ""):
+        return "0"
+    return text.replace("-", "−").replace("0.", ".", 1) if abs(value) < 1 else text

@@ -27,6 +27,7 @@ from lm_eval.text.numbers import (
     ALWAYS,
     counted,
     joined,
+    listed,
     percent,
     short,
     short_interval,
@@ -182,9 +183,9 @@ def _confounded_lines(comparison: Comparison) -> Iterator[str]:
 def _trailing(comparison: Comparison, pairs: Sequence[Pair]) -> str:
     """``cot trails cloze and mcqa by .46 and .23 (p ≤ .038), but 54 % of its replies contain no …``."""
     rows = [comparison.row(label) for label in dict.fromkeys(pair.second for pair in pairs)]
-    names = joined([visible(row.label) for row in rows])
+    names = listed([visible(row.label) for row in rows])
     trail, their = ("trails", "its") if len(rows) == 1 else ("trail", "their")
-    leaders = joined([visible(label) for label in dict.fromkeys(pair.first for pair in pairs)])
+    leaders = listed([visible(label) for label in dict.fromkeys(pair.first for pair in pairs)])
     gaps = joined([short(abs(pair.result.difference.value), 2) for pair in pairs])
     p = short_p(max(pair.p_adjusted for pair in pairs))
     p = p if len(pairs) == 1 or "<" in p else p.replace("=", "≤")
@@ -233,7 +234,8 @@ def _inconclusive_lines(comparison: Comparison) -> Iterator[str]:
     equal = comparison.pairs_called(EQUAL)
     if not pairs:
         return
-    names = ", ".join(f"{_names(pair)} {_signed(pair)}" for pair in pairs)
+    separator = "; " if any("," in _names(pair) for pair in pairs) else ", "
+    names = separator.join(f"{_names(pair)} {_signed(pair)}" for pair in pairs)
     if len(pairs) < MOST_PAIRS - 1:
         yield from _pair_lines(comparison, INCONCLUSIVE)
     elif len(pairs) < MOST_PAIRS and len(names) <= NAMES_CHARS:
@@ -299,8 +301,13 @@ def _of_tasks(blocks: Sequence[Comparison]) -> Iterator[RenderableType]:
 
 
 def _of_one_task(block: Comparison) -> Iterator[RenderableType]:
+    yield from finding_lines(findings(block))
+
+
+def finding_lines(findings: Sequence[Finding]) -> Iterator[RenderableType]:
+    """What is printed of findings, after an empty line."""
     is_first = True
-    for finding in findings(block):
+    for finding in findings:
         if not finding.label:
             yield ""
             yield from (Paragraph("", line) for line in finding.lines)

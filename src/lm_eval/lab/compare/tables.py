@@ -1,7 +1,7 @@
-"""A comparison as it is printed and drawn: sentences, tables, notes (terminal or Markdown), plots.
+"""A comparison as it is printed and drawn: tables, findings, details (terminal or Markdown), plots.
 
 In: a ``ComparisonReport``. Out: ``Section``s for Rich or Markdown, and ``Plot``s. A ranking of models
-has its own sentences, table and notes.
+has its own table, findings and details.
 """
 
 from __future__ import annotations
@@ -11,36 +11,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lm_eval.lab.compare.values import (
-    Comparison,
-    ComparisonReport,
-    ComparisonRow,
-    Pair,
-    Ranking,
-)
-from lm_eval.lab.compare.words import (
-    SMALL_N,
-    comparison_notes,
-    pair_notes,
-    sentences,
-    title,
-)
-from lm_eval.lab.show.phrases import chance, digits, size
+from lm_eval.lab.compare.details import LABEL_WIDTH, Detail, columns, facts, measures
+from lm_eval.lab.compare.findings import Finding, finding_lines, findings
+from lm_eval.lab.compare.values import Comparison, ComparisonReport, ComparisonRow, Pair, Ranking
+from lm_eval.lab.compare.words import SMALL_N, title
+from lm_eval.lab.show.phrases import chance, digits
 from lm_eval.lab.show.plots import Plot, flips_plot, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
+from lm_eval.stats.estimates import Estimate
 from lm_eval.text.columns import Cells, Column, FittingTable, markdown
 from lm_eval.text.files import unique_name
 from lm_eval.text.numbers import (
-    bounds,
     count,
+    counted,
     duration,
-    interval,
-    number,
-    p_value,
     percent,
+    short,
+    short_interval,
+    short_p,
+    short_signed,
     tokens,
-    value_of,
-    with_interval,
 )
 from lm_eval.text.terminal import Paragraph, visible
 
@@ -48,19 +38,25 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
-HEADING = "What this says"
-
-
 @dataclass(frozen=True)
 class Section:
-    """One part of a report: a title, sentences, tables and the notes that explain them."""
+    """One part of a report: a title, the table of scores, findings, another table, and details."""
 
     title: str
-    says: Sequence[str]
-    tables: Sequence[FittingTable]
-    notes: Sequence[str] = ()
+    scores: FittingTable
+    findings: Sequence[Finding]
+    facts: Sequence[Detail] = ()
+    pairs: FittingTable | None = None
+    details: Sequence[Detail] = ()
     plot: ScoresPlot | None = None
-    """Shown below the first table, in a terminal."""
+    """Shown below the scores, in a terminal."""
+
+    def lines(self) -> Iterator[str]:
+        """Findings and facts as lines of text: ``Real: mcqa > cot +.29 [.20, .39]  p < .001``."""
+        for finding in self.findings:
+            label = f"{finding.label}: " if finding.label else ""
+            yield from (f"{label}{' '.join(line.split())}" for line in finding.lines)
+        yield from (f"{detail.label}: {detail.text}" for detail in self.facts)
 
 
 def sections(report: ComparisonReport, *, flips: int | None = None) -> list[Section]:
@@ -73,62 +69,76 @@ def print_comparison(
     report: ComparisonReport, console: Console, *, flips: int | None = None
 ) -> None:
     """Print the whole report."""
-    printed: set[str] = set()
+    printed: set[Detail] = set()
     for index, section in enumerate(sections(report, flips=flips)):
         if index:
             console.print()
         _print_section(section, console, printed)
-    for note in report.notes:
+    if report.notes:
         console.print()
-        console.print(Paragraph("Note: ", visible(note)))
+    for note in report.notes:
+        console.print(Paragraph("! ", visible(note)))
 
 
 def comparison_markdown(report: ComparisonReport, *, flips: int | None = None) -> str:
     """The whole report as Markdown."""
     lines: list[str] = []
     for section in sections(report, flips=flips):
-        lines += [f"## {markdown(section.title)}", "", f"**{HEADING}**", ""]
-        lines += [f"- {markdown(sentence)}" for sentence in section.says]
-        for table in section.tables:
-            lines += ["", *table.markdown()]
-        for note in section.notes:
-            lines += ["", markdown(note)]
+        lines += [f"## {markdown(section.title)}", "", *section.scores.markdown(), ""]
+        lines += [f"- {markdown(line)}" for line in section.lines()]
+        if section.pairs is not None:
+            lines += ["", *section.pairs.markdown()]
+        lines.append("")
+        lines += [f"- {markdown(_in_a_line(detail))}" for detail in section.details]
         lines.append("")
     lines += [f"> {markdown(visible(note))}\n" for note in report.notes]
     return "\n".join(lines)
 
 
-def _print_section(section: Section, console: Console, printed: set[str]) -> None:
-    """Print one section, without the notes in ``printed``, to which its own are added."""
+def _in_a_line(detail: Detail) -> str:
+    return f"{detail.label}: {detail.text}" if detail.label else detail.text
+
+
+def _print_section(section: Section, console: Console, printed: set[Detail]) -> None:
+    """Print one section, without the details in ``printed``, to which its own are added."""
     console.print(Paragraph("", section.title, "bold"))
     console.print()
-    console.print(Paragraph("", f"{HEADING}:"))
-    for sentence in section.says:
-        console.print(Paragraph("• ", sentence))
-    for index, table in enumerate(section.tables):
+    console.print(section.scores)
+    if section.plot is not None:
         console.print()
-        console.print(table)
-        if section.plot is not None and index == 0:
-            console.print()
-            section.plot.show(console)
-    new = [note for note in section.notes if note not in printed]
-    printed.update(new)
-    if new:
+        section.plot.show(console)
+    for renderable in finding_lines(section.findings):
+        console.print(renderable)
+    _print_details(section.facts, console)
+    if section.pairs is not None:
         console.print()
-    for note in new:
-        console.print(Paragraph("  ", note))
+        console.print(section.pairs)
+    _print_details([detail for detail in section.details if detail not in printed], console)
+    printed.update(section.details)
+
+
+def _print_details(details: Sequence[Detail], console: Console) -> None:
+    if details:
+        console.print()
+    for detail in details:
+        console.print(Paragraph(f"{detail.label:{LABEL_WIDTH}}", detail.text))
 
 
 # One model's formats, or one format's models
 
 
 def _comparison_section(comparison: Comparison, flips: int | None) -> Section:
-    tables = [score_table(comparison), pair_table(comparison)]
-    notes = [*pair_notes(comparison), *comparison_notes(comparison)]
+    details = [*columns(comparison), *measures(comparison)]
     if flips is not None:
-        notes += _flip_notes(comparison, flips)
+        details += _flip_lines(comparison, flips)
     return Section(
-        title(comparison), sentences(comparison), tables, notes, scores_picture(comparison)
+        title(comparison),
+        score_table(comparison),
+        findings(comparison),
+        facts(comparison),
+        pair_table(comparison),
+        details,
+        scores_picture(comparison),
     )
 
 
@@ -136,14 +146,15 @@ def score_table(comparison: Comparison) -> FittingTable:
     """A line for each row: score, interval, share read, how often it is best, what it cost."""
     metrics = {row.metric for row in comparison.rows}
     has_metrics = len(metrics) > 1
+    metric = "score" if has_metrics else visible(metrics.pop())
     columns = (
         Column("name", comparison.kind.capitalize(), wraps=True, stays=True),
         Column("metric", "Metric", wraps=True),
-        Column("score", "Score" if has_metrics else visible(metrics.pop()), is_number=True),
-        Column("interval", "95 % interval", is_number=True, stays=True),
-        Column("read", "Read", is_number=True),
-        Column("score_read", "If read", is_number=True),
-        Column("bounds", "Bounds", is_number=True),
+        Column("score", "Score" if has_metrics else metric, is_number=True),
+        Column("interval", "95 % CI", stays=True),
+        Column("read", "Parsed", is_number=True),
+        Column("score_read", f"{metric} if parsed", is_number=True),
+        Column("at_most", "At most", is_number=True),
         Column("best", "Best", is_number=True),
         Column("requests", "Requests", is_number=True),
         Column("tokens", "Tokens", is_number=True),
@@ -161,11 +172,11 @@ def _score_line(comparison: Comparison, row: ComparisonRow, *, has_metrics: bool
     return Cells(
         name=visible(row.label),
         metric=visible(row.metric) if has_metrics else "",
-        score=number(row.score.value),
-        interval=interval(row.score),
+        score=short(row.score.value),
+        interval=short_interval(row.score),
         read="" if row.num_read is None else percent(row.num_read, row.score.n),
         score_read=_read_score(row),
-        bounds="" if row.bounds is None or not row.num_unread else bounds(*row.bounds),
+        at_most="" if row.bounds is None or not row.num_unread else short(row.bounds[1]),
         best="" if chances is None or len(comparison.rows) < 3 else chance(chances[0]),
         requests=count(int(usage["requests"])) if usage.get("requests") else "",
         tokens=tokens(tokens_in, tokens_out),
@@ -177,19 +188,21 @@ def _score_line(comparison: Comparison, row: ComparisonRow, *, has_metrics: bool
 
 
 def _read_score(row: ComparisonRow) -> str:
-    return "" if row.num_read is None else value_of(row.score_read)
+    if row.num_read is None or not row.num_unread:
+        return ""
+    return short(None if row.score_read is None else row.score_read.value)
 
 
 def pair_table(comparison: Comparison) -> FittingTable:
     """A line for each two rows: difference, interval, test, flips, and what to make of it."""
     shows_probability = comparison.num_items < SMALL_N
     columns = (
-        Column("name", "Better − worse", wraps=True, stays=True),
-        Column("difference", "Difference", is_number=True, stays=True),
+        Column("name", "Pair", wraps=True, stays=True),
+        Column("difference", "Difference", stays=True),
         Column("p", "p", is_number=True, stays=True),
         Column("probability", "Better", is_number=True),
         Column("flips", "Flips", is_number=True, stays=True),
-        Column("both_read", "If both read", is_number=True),
+        Column("both_read", "Both parsed", is_number=True),
         Column("detects", "Detects", is_number=True),
         Column("verdict", "Verdict", wraps=True, stays=True),
     )
@@ -197,21 +210,22 @@ def pair_table(comparison: Comparison) -> FittingTable:
         _pair_line(comparison, pair, shows_probability=shows_probability)
         for pair in comparison.pairs
     ]
-    return FittingTable(columns, [lines], ("detects", "probability"), by_column=True)
+    return FittingTable(columns, [lines], ("detects", "probability"))
 
 
 def _pair_line(comparison: Comparison, pair: Pair, *, shows_probability: bool) -> Cells:
-    result = pair.result
+    result, places = pair.result, digits(comparison)
+    difference = result.difference
     detectable = result.smallest_detectable
     known = pair.probability if shows_probability else None
     return Cells(
-        name=f"{visible(pair.first)} − {visible(pair.second)}",
-        difference=with_interval(result.difference, digits(comparison)),
-        p=p_value(pair.p_adjusted),
+        name=f"{visible(pair.first)} > {visible(pair.second)}",
+        difference=f"{short_signed(difference.value, places)} {short_interval(difference)}".rstrip(),
+        p=_p(pair.p_adjusted),
         probability="" if known is None else chance(min(known, _NEARLY_SURE)),
         flips=f"{pair.counts[0]}–{pair.counts[1]}",
         both_read=_both_read(comparison, pair),
-        detects="" if detectable is None else size(comparison, detectable),
+        detects="" if detectable is None else short(detectable, places),
         verdict=pair.verdict,
     )
 
@@ -223,13 +237,20 @@ _NEARLY_SURE = 1 - 1e-9
 def _both_read(comparison: Comparison, pair: Pair) -> str:
     if pair.both_read is None or pair.p_both_read is None:
         return ""
-    return f"{size(comparison, pair.both_read.difference.value)} ({p_value(pair.p_both_read)})"
+    apart = short_signed(pair.both_read.difference.value, digits(comparison))
+    return f"{apart} ({short_p(pair.p_both_read)})"
 
 
-def _flip_notes(comparison: Comparison, limit: int) -> Iterator[str]:
+def _p(p: float) -> str:
+    """``.024``, ``< .001``: a p in a column that is called so."""
+    return short_p(p).removeprefix("p ").removeprefix("= ")
+
+
+def _flip_lines(comparison: Comparison, limit: int) -> Iterator[Detail]:
     """The docs on which two rows differ."""
-    better = "Right" if comparison.is_right_or_wrong else "Better"
+    better = "right" if comparison.is_right_or_wrong else "better"
     under = comparison.under
+    label = "Flipped"
     for pair in comparison.pairs:
         if pair.flips is None:
             continue
@@ -240,7 +261,10 @@ def _flip_notes(comparison: Comparison, limit: int) -> Iterator[str]:
         ):
             if docs:
                 more = f" and {len(docs) - limit:,} more" if len(docs) > limit else ""
-                yield f"{better} {where}: doc {', '.join(map(visible, docs[:limit]))}{more}."
+                yield Detail(
+                    label, f"{better} {where}: doc {', '.join(map(visible, docs[:limit]))}{more}"
+                )
+                label = ""
 
 
 # Plots
@@ -303,9 +327,9 @@ def _titled(comparison: Comparison, shown: str) -> str:
 def _ranking_section(ranking: Ranking) -> Section:
     return Section(
         ranking_title(ranking),
-        ranking_sentences(ranking),
-        [ranking_table(ranking)],
-        list(ranking_notes(ranking)),
+        ranking_table(ranking),
+        [Finding("", tuple(ranking_sentences(ranking)))],
+        details=list(ranking_details(ranking)),
     )
 
 
@@ -315,15 +339,15 @@ _TIE = 1e-12
 
 
 def ranking_title(ranking: Ranking) -> str:
-    """``demo_mcq: do 4 formats rank 3 models alike?``."""
+    """``demo_mcq · 32 items · ranks of 3 models under 4 formats``."""
     return (
-        f"{visible(ranking.task)}: do {len(ranking.formats)} formats rank {len(ranking.models)} models "
-        "alike?"
+        f"{visible(ranking.task)} · {counted(ranking.num_items, 'item')} · ranks of "
+        f"{len(ranking.models)} models under {len(ranking.formats)} formats"
     )
 
 
 def ranking_sentences(ranking: Ranking) -> list[str]:
-    """What the rankings say, in plain words."""
+    """What the rankings say, a line for each finding."""
     lines = (_order(ranking), _halves(ranking), _typical(ranking))
     return [sentence for sentence in lines if sentence]
 
@@ -336,44 +360,47 @@ def ranking_table(ranking: Ranking) -> FittingTable:
             Column(f"model{index}", visible(model), is_number=True, wraps=True, stays=True)
             for index, model in enumerate(ranking.models)
         ),
-        Column("tau", "Agrees with the others", is_number=True),
+        Column("tau", "Agreement"),
     )
     lines = [_line(ranking, row) for row in range(len(ranking.formats))]
     return FittingTable(columns, [lines])
 
 
-def ranking_notes(ranking: Ranking) -> Iterator[str]:
+def ranking_details(ranking: Ranking) -> Iterator[Detail]:
     """What the columns mean, and the measures over all formats."""
     stability = ranking.stability
-    yield (
-        "In brackets: the model's rank under that format. Agrees with the others: Kendall's tau-b with "
-        "the mean over the other formats, 1 for the same order, −1 for the reverse."
+    yield Detail("(1), (2), …", "rank of the model under that format")
+    yield Detail(
+        "Agreement", "Kendall's tau-b with the mean of the other formats; 1 same order, −1 reverse"
     )
     measured = {
         "Kendall's W": stability.w,
         "mean tau-b": stability.tau,
-        "pairs of models that change places": stability.flip_rate,
+        "pairs that swap": stability.flip_rate,
     }
     parts = [
-        f"{name} {with_interval(measure.estimate, 2)}"
+        f"{name} {_with_ends(measure.estimate)}"
         for name, measure in measured.items()
         if measure.estimate is not None
     ]
     if parts:
-        yield (
-            f"Over all formats: {'; '.join(parts)}. 95 % intervals, for what endless items of this kind "
-            "would show: noise alone makes models change places."
-        )
+        yield Detail("All formats", f"{'; '.join(parts)} (95 % CI; noise alone makes models swap)")
+
+
+def _with_ends(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return short(None)
+    return f"{short(estimate.value, 2)} {short_interval(estimate)}".rstrip()
 
 
 def _line(ranking: Ranking, row: int) -> Cells:
     scores = [of_model[row] for of_model in ranking.scores]
     tau = ranking.stability.tau_by_format[row].estimate
     cells = {
-        f"model{k}": f"{number(score)} ({_rank(scores, score, is_up=ranking.higher_is_better)})"
+        f"model{k}": f"{short(score)} ({_rank(scores, score, is_up=ranking.higher_is_better)})"
         for k, score in enumerate(scores)
     }
-    return Cells(name=visible(ranking.formats[row]), tau=with_interval(tau, 2), **cells)
+    return Cells(name=visible(ranking.formats[row]), tau=_with_ends(tau), **cells)
 
 
 def _rank(scores: Sequence[float], score: float, *, is_up: bool) -> int:
@@ -387,17 +414,12 @@ def _order(ranking: Ranking) -> str:
     if share is None:
         return ""
     if share == 0:
-        return "The order of the models is the same under every format, ties apart."
-    text = (
-        f"The order differs between formats: from one format to another, two models change places in "
-        f"{chance(share)} of cases"
-    )
+        return "Every format ranks the models alike, ties apart."
+    text = f"The order depends on the format: two models swap in {chance(share)} of cases"
     reversal = stability.reversal.value
     if reversal:
-        text += (
-            f"; a model that leads by {number(stability.margin, 2)} or more under one format trails by "
-            f"as much under another in {chance(reversal)}"
-        )
+        margin = short(stability.margin, 2)
+        text += f"; a lead of {margin} turns into a lag of {margin} in {chance(reversal)}"
     return f"{text}."
 
 
@@ -408,16 +430,16 @@ def _halves(ranking: Ranking) -> str:
         return ""
     if ranking.stability.flip_rate.value == 0 and halves.same_tau == 1:
         return ""
-    text = (
-        f"On two halves of the {ranking.num_items:,} items, the orders agree by "
-        f"{number(halves.same_tau, 2)} under the same format, and by {number(halves.across_tau, 2)} "
-        "under different ones (1: the same order, 0: no relation, −1: the reverse)"
-    )
     if ranking.stability.flip_rate.value == 0:
-        return f"{text}: luck in the items can change the order all the same."
-    if halves.across_tau >= halves.same_tau - ALIKE:
-        return f"{text}: luck in the items changes the order about as much as the format does."
-    return f"{text}: the format changes the order more than luck in the items does."
+        effect = "Chance in the items can still change the order"
+    elif halves.across_tau >= halves.same_tau - ALIKE:
+        effect = "Chance in the items changes the order about as much as the format does"
+    else:
+        effect = "The format changes the order more than chance in the items does"
+    return (
+        f"{effect}: between halves of the items, orders agree by {short(halves.same_tau, 2)} under the "
+        f"same format, {short(halves.across_tau, 2)} under different ones."
+    )
 
 
 def _typical(ranking: Ranking) -> str:
@@ -425,6 +447,6 @@ def _typical(ranking: Ranking) -> str:
     if typical is None or ranking.stability.flip_rate.value == 0 or len(ranking.formats) < 3:
         return ""  # of two formats, each agrees with the other equally well
     tau = ranking.stability.tau_by_format[typical].value
-    agrees = "" if tau is None else f" (agreement {number(tau, 2)})"
+    agrees = "" if tau is None else f" (agreement {short(tau, 2)})"
     name = visible(ranking.formats[typical])
     return f"{name} ranks the models most like the other formats do{agrees}."

@@ -1,13 +1,12 @@
 """A comparison in plain words: what is real, what may be luck, what was not read, what the score is.
 
 In: a ``Comparison``. Out: sentences for someone who has never run a statistical test; each makes sense
-alone and begins with its topic. Also the notes below the tables: what their columns mean, and the
-numbers behind the sentences.
+alone and begins with its topic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
 from lm_eval.formats.variants import SUFFIX, split_suffix
 from lm_eval.lab.compare.values import (
@@ -26,36 +25,29 @@ from lm_eval.lab.show.phrases import (
     ends,
     fair_words,
     items,
-    p_words,
     scored,
     size,
     unread,
 )
 from lm_eval.lab.stored.measurement import CHOICES_HIDDEN, CHOICES_SCORED, CHOICES_SHOWN
-from lm_eval.stats.clusters import FEW_CLUSTERS
-from lm_eval.stats.estimates import Estimate
-from lm_eval.text.numbers import joined, number, percent
+from lm_eval.text.numbers import joined, listed, number, percent
 from lm_eval.text.terminal import visible
 
 SMALL_N = 300
 """Below this many items, the probability that one row is truly better is shown as well."""
 
-_FALSE = "so that on average at most 1 in 20 of those below 0.05 is luck"
-_METHODS = {
-    "holm": "Holm",
-    "bh": f"Benjamini and Hochberg, {_FALSE}",
-    "by": f"Benjamini and Yekutieli, {_FALSE}",
-}
-
 
 def title(comparison: Comparison) -> str:
-    """What was compared: ``demo_mcq: 4 formats on the same 32 items, asked of dummy``."""
-    shared = "under the format" if comparison.compares == "models" else "asked of"
+    """What was compared: ``demo_mcq · 32 items · 4 formats · dummy``."""
     tasks = f" of {len(comparison.members)} tasks" if comparison.members else ""
-    same = "item" if comparison.num_items == 1 else items(comparison)
-    return (
-        f"{visible(comparison.task)}: {len(comparison.rows)} {comparison.compares} on the same "
-        f"{same}{tasks}, {shared} {visible(comparison.within)}"
+    compared = f"{len(comparison.rows)} {comparison.compares}"
+    return " · ".join(
+        [
+            visible(comparison.task),
+            f"{items(comparison)}{tasks}",
+            compared,
+            visible(comparison.within),
+        ]
     )
 
 
@@ -169,7 +161,7 @@ def some_names(rows: Sequence[ComparisonRow]) -> str:
     """``a, b and c``, ``a, b, c and 4 more``."""
     names = [visible(row.label) for row in rows]
     more = len(names) - NAMED
-    return joined([*names[:NAMED], f"{more} more"] if more > 0 else names)
+    return listed([*names[:NAMED], f"{more} more"] if more > 0 else names)
 
 
 def _fair(comparison: Comparison) -> str:
@@ -290,152 +282,20 @@ def score_words(comparison: Comparison) -> str:
     return f"{text}.{_formats_needed(comparison)}"
 
 
-def _formats_needed(comparison: Comparison) -> str:
+def formats_needed(comparison: Comparison) -> int | None:
+    """How many formats make a mean as sure as the items allow; None if unknown or too many."""
     parts = comparison.components
     if parts is None or not parts.stderr_items:
-        return ""
+        return None
     needed = parts.formats_needed(parts.stderr_items)
-    if needed is None or not 2 <= needed <= MOST_FORMATS:
+    return None if needed is None or not 2 <= needed <= MOST_FORMATS else needed
+
+
+def _formats_needed(comparison: Comparison) -> str:
+    needed = formats_needed(comparison)
+    if needed is None:
         return ""
     return (
         f" The mean over {needed} such {comparison.compares} would be as sure as one "
         f"{comparison.kind}'s score seems."
     )
-
-
-# Notes
-
-
-def pair_notes(comparison: Comparison) -> Iterator[str]:
-    """What the columns of the table of pairs mean."""
-    tests = " or ".join(dict.fromkeys(pair.result.test for pair in comparison.pairs))
-    num = len(comparison.pairs)
-    adjusted = (
-        f", adjusted for {num} comparisons by {_METHODS[comparison.method]}" if num > 1 else ""
-    )
-    yield (
-        "Difference: of the two scores, with its own 95 % interval. p: how often luck alone makes one "
-        f"as large where there is none ({tests}{adjusted})."
-    )
-    if any(_leaves_out_0(pair) and not pair.is_significant for pair in comparison.pairs):
-        yield (
-            "An interval may leave out 0 although p is 0.05 or more: p decides, as the more cautious "
-            "of the two."
-        )
-    yield " ".join(_column_notes(comparison))
-    yield _verdict_note(comparison)
-    if not comparison.higher_is_better:
-        yield "Lower is better here: the first of two has the lower score, so differences are negative."
-
-
-def _leaves_out_0(pair: Pair) -> bool:
-    difference = pair.result.difference
-    return (
-        difference.low is not None
-        and difference.high is not None
-        and difference.low * difference.high > 0
-    )
-
-
-def _column_notes(comparison: Comparison) -> Iterator[str]:
-    if comparison.num_items < SMALL_N and any(
-        pair.probability is not None for pair in comparison.pairs
-    ):
-        yield "Better: how probable it is that the first is truly better, as far as these items tell."
-    better = "right" if comparison.is_right_or_wrong else "better"
-    under = comparison.under
-    yield f"Flips: items {better} {under} the first alone – {under} the second alone."
-    if any(pair.both_read is not None for pair in comparison.pairs):
-        yield (
-            "If both read: the difference (and p) on the items whose answers were read "
-            f"{comparison.under} both."
-        )
-    if any(pair.result.smallest_detectable is not None for pair in comparison.pairs):
-        alone = ", were it the only comparison" if len(comparison.pairs) > 1 else ""
-        yield f"Detects: a true difference of this size is found in 4 of 5 such runs{alone}."
-
-
-def _verdict_note(comparison: Comparison) -> str:
-    if not any(row.num_unread for row in comparison.rows):
-        return "Verdict: real if p is below 0.05; else inconclusive, as luck may be the reason."
-    return (
-        "Verdict: real if p is below 0.05, and also on the items read "
-        f"{comparison.under} the second, where unread answers of the first count as not right; "
-        "confounded if only the former, as unread answers may be the reason; else inconclusive, as luck "
-        "may be the reason."
-    )
-
-
-def comparison_notes(comparison: Comparison) -> Iterator[str]:
-    """The rest of the numbers: spread, components, intervals, items that never flip."""
-    spread = comparison.spread
-    if spread is not None and spread.value > 0 and len(comparison.rows) > 2:
-        yield _spread_note(comparison)
-    if comparison.omnibus is not None:
-        test = comparison.omnibus
-        yield (
-            f"All together: {test.test} = {number(test.statistic, 2)} with {test.df} degrees of "
-            f"freedom, {p_words(test.p)}."
-        )
-    if comparison.steady is not None and comparison.num_items:
-        ones, zeros = comparison.steady
-        flip = comparison.num_items - ones - zeros
-        is_one = ones == 1
-        are = (
-            ("is" if is_one else "are") + " right"
-            if comparison.higher_is_better
-            else f"score{'s' * is_one} 1"
-        )
-        yield (
-            f"Of {items(comparison)}, {ones} {are} {comparison.under} all, {zeros} {comparison.under} "
-            f"none and {flip} depend{'s' if flip == 1 else ''} on the {comparison.kind}."
-        )
-    if any(row.bounds is not None and row.num_unread for row in comparison.rows):
-        yield "Bounds: the score if all unread answers were wrong, and if all were right."
-    yield (
-        f"Intervals of scores: {_methods(row.score for row in comparison.rows)}; of differences: "
-        f"{_methods(pair.result.difference for pair in comparison.pairs)}."
-    )
-    if comparison.num_clusters and comparison.num_clusters < FEW_CLUSTERS:
-        yield (
-            f"{comparison.num_clusters} clusters are few: below {FEW_CLUSTERS}, intervals over "
-            "clusters tend to be too narrow."
-        )
-    if comparison.left_out:
-        parts = ", ".join(f"{visible(name)} {num}" for name, num in comparison.left_out.items())
-        yield (
-            f"Compared on the {comparison.num_items} items that all have; left out, because others lack "
-            f"them: {parts}."
-        )
-    missing = [f"{visible(row.label)} {row.missing}" for row in comparison.rows if row.missing]
-    if missing:
-        yield f"Docs without an answer, which are not counted: {', '.join(missing)}."
-
-
-def _spread_note(comparison: Comparison) -> str:
-    spread = comparison.spread
-    assert spread is not None
-    how = spread.null_method
-    if spread.null_permutations:
-        how = f"{spread.null_permutations:,} {how}"
-    text = (
-        f"Spread (best − worst): {number(spread.value)}; by luck alone {number(spread.null_mean)} on "
-        f"average, up to {number(spread.null_95)} in 95 %; excess {number(spread.excess)}, "
-        f"{p_words(spread.p)} ({how})."
-    )
-    if spread.safe_low is not None and spread.safe_high is not None:
-        text += f" 95 % interval [{number(spread.safe_low)}, {number(spread.safe_high)}]."
-    if spread.low is not None and spread.high is not None and spread.bootstrap_mean is not None:
-        text += (
-            f" With the items resampled {spread.resamples:,} times: [{number(spread.low)}, "
-            f"{number(spread.high)}], mean {number(spread.bootstrap_mean)}; resampling adds noise, so "
-            "this is too high. Best: the share of resamples in which a format is best."
-        )
-    return text
-
-
-def _methods(estimates: Iterable[Estimate]) -> str:
-    """How the intervals were made; another note says if clusters are few."""
-    with_ends = [estimate for estimate in estimates if estimate.low is not None]
-    methods = [estimate.method.removesuffix(", few clusters") for estimate in with_ends]
-    return " or ".join(dict.fromkeys(methods)) or "none"

@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 
 from lm_eval.lab.show.plots import BLUE, GREY, MOST_CHARS, Plot, quiet, shown, titled
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.numbers import Glyphs, glyphs_for, scale_for
+from lm_eval.text.numbers import Glyphs, glyphs_for, scale_for, short
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,7 @@ class ScoresPlot(Plot):
         """
         width, glyphs = max(width, LEAST_WIDTH), glyphs_for(encoding)
         labels = [_encodable(shown(label), encoding) for label, _ in self.rows]
-        values = [f"{estimate.value:.3f}" for _, estimate in self.rows]
+        values = [short(estimate.value) for _, estimate in self.rows]
         space = _column_width(labels, width)
         number = max(map(len, values))
         scale = scale_for(self._ends(), width - space - number - 4)
@@ -56,7 +56,7 @@ class ScoresPlot(Plot):
             label = _fit(labels[row], space, glyphs)
             lines.append(f"{label}  {values[row]:>{number}}  {bar}".rstrip())
         lines.append(" " * (space + number + 4) + scale.ruler())
-        return lines
+        return lines if glyphs.line == "─" else [line.replace("−", "-") for line in lines]
 
     def size(self) -> tuple[float, float]:
         return 8.0, 1.1 + 0.32 * len(self.rows)

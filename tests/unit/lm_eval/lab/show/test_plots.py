@@ -161,7 +161,7 @@ def test_without_matplotlib_the_install_line_is_shown():
         "try:\n    plot.save('x.svg')\nexcept MissingExtraError as error:\n    print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[0] == "['a', '0.500', '●']"
+    assert done.stdout.splitlines()[0] == "['a', '.500', '●']"
     assert "pip install 'lm-eval-formats[plots]'" in done.stdout
 
 
@@ -180,16 +180,23 @@ def test_importing_plots_imports_no_matplotlib():
 def test_scores_as_text():
     assert scores_plot(ROWS).lines(72) == [
         "Score by format, with its 95 % interval",
-        "mcqa   0.710                                ├────────────●───────────┤",
-        "cloze  0.520    ├─────────────●─────────────┤",
-        "cot    0.600               ├──────────────●────────────┤",
-        "                          0.5            0.6           0.7           0.8",
+        "mcqa   .710                                ├─────────────●───────────┤",
+        "cloze  .520    ├─────────────●─────────────┤",
+        "cot    .600                ├─────────────●────────────┤",
+        "                         .5             .6             .7            .8",
     ]
+
+
+def test_negative_scores_as_ascii():
+    rows = [("a", Estimate(-0.5, None, -0.6, -0.4, 9, "t"))]
+    text = "\n".join(scores_plot(rows).lines(60, "ascii"))
+    assert "a  -.500" in text
+    assert text.isascii()
 
 
 def test_scores_as_ascii():
     lines = scores_plot(ROWS).lines(72, "ascii")
-    assert lines[1] == "mcqa   0.710                                |------------o-----------|"
+    assert lines[1] == "mcqa   .710                                |-------------o-----------|"
     assert all(line.isascii() for line in lines)
 
 
@@ -200,7 +207,7 @@ def test_a_title_fits_the_narrowest_plot(num_formats):
     from matplotlib.figure import Figure
 
     counts = [[int(i != j) * 3 for j in range(num_formats)] for i in range(num_formats)]
-    title = "a_task_with_a_name: 4 formats on the same 14,000 items, asked of SmolLM2-135M: flips"
+    title = "a_task_with_a_name · 14,000 items in 900 clusters · 4 formats · SmolLM2-135M: flips"
     plot = flips_plot([f"f{k}" for k in range(num_formats)], counts, title=title)
     figure = Figure(figsize=plot.size(), layout="constrained")
     canvas = FigureCanvasAgg(figure)
