@@ -158,13 +158,8 @@ def _unread(
     most += len(loud) == most + 1  # a line that counts one more would be as long
     for result, readings in loud[:most]:
         unread = readings.total - readings.read
-        reasons = ", ".join(
-            f"{count:,} {REASONS.get(reason, visible(reason))}"
-            for reason, count in sorted(
-                readings.unread.items(), key=lambda entry: (-entry[1], entry[0])
-            )
-        )
-        text = f"{name(result)}: {unread:,} of {readings.total:,} replies without an answer ({reasons})"
+        text = f"{name(result)}: {unread:,} of {readings.total:,} replies without an answer"
+        text += _reasons(readings)
         with_example = f"{text}{_example(readings)}."
         yield with_example if len(with_example) <= width else f"{text}."
     others = loud[most:]
@@ -172,6 +167,15 @@ def _unread(
         shares = [percent(r.total - r.read, r.total) for _, r in others]
         between = shares[-1] if shares[0] == shares[-1] else f"{shares[-1]} to {shares[0]}"
         yield f"{len(others)} more: {between} of replies without an answer."
+
+
+def _reasons(readings: ReadingSummary) -> str:
+    """`` (26 no answer found, 17 cut off)``; a single reason is neither counted nor said twice."""
+    counts = sorted(readings.unread.items(), key=lambda entry: (-entry[1], entry[0]))
+    words = [REASONS.get(reason, visible(reason)) for reason, _ in counts]
+    if len(counts) == 1:
+        return "" if "unreadable" in readings.unread else f" ({words[0]})"
+    return f" ({', '.join(f'{n:,} {word}' for (_, n), word in zip(counts, words, strict=True))})"
 
 
 def is_loud(readings: ReadingSummary) -> bool:
