@@ -105,6 +105,11 @@ def short_p(p: float) -> str:
     return f"p = {short(p, 3 if p < 0.1 else 2)}"
 
 
+def p_cell(p: float) -> str:
+    """``.024``, ``< .001``: a p in a column that is called so."""
+    return short_p(p).removeprefix("p ").removeprefix("= ")
+
+
 def bounds(low: float | None, high: float | None) -> str:
     """``0.45–0.57``: the lowest and the highest value that are possible."""
     return NOTHING if low is None or high is None else f"{number(low, 2)}–{number(high, 2)}"

@@ -189,8 +189,10 @@ def _trailing(comparison: Comparison, pairs: Sequence[Pair]) -> str:
     gaps = joined([short(abs(pair.result.difference.value), 2) for pair in pairs])
     p = short_p(max(pair.p_adjusted for pair in pairs))
     p = p if len(pairs) == 1 or "<" in p else p.replace("=", "≤")
+    shares = [*map(_unread_share, rows)]
+    unread = shares[0] if len(set(shares)) == 1 else joined(shares)
     text = (
-        f"{names} {trail} {leaders} by {gaps} ({p}), but {joined([*map(_unread_share, rows)])} of "
+        f"{names} {trail} {leaders} by {gaps} ({p}), but {unread} of "
         f"{their} replies contain no answer."
     )
     if not any(pair.both_read is not None for pair in pairs):
@@ -279,6 +281,15 @@ def _footnote(comparison: Comparison) -> str:
         return f"{tests}.{lower}"
     against = f" ({comparison.family})" if comparison.family.startswith("each") else ""
     return f"{tests}, {_ADJUSTED[comparison.method]}-adjusted for {count} pairs{against}.{lower}"
+
+
+def in_text(findings: Sequence[Finding]) -> Iterator[str]:
+    """The lines of findings without columns: ``Real: mcqa > cot +.29 [.20, .39] p < .001``."""
+    for finding in findings:
+        label = f"{finding.label}: " if finding.label else ""
+        for line in finding.lines:
+            yield f"{label}{' '.join(line.split())}"
+            label = ""
 
 
 # Printed

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lm_eval.lab.compare.details import LABEL_WIDTH, Detail, columns, facts, measures
-from lm_eval.lab.compare.findings import Finding, finding_lines, findings
+from lm_eval.lab.compare.findings import Finding, finding_lines, findings, in_text
 from lm_eval.lab.compare.values import Comparison, ComparisonReport, ComparisonRow, Pair, Ranking
 from lm_eval.lab.compare.words import SMALL_N, title
 from lm_eval.lab.show.phrases import chance, digits
@@ -25,6 +25,7 @@ from lm_eval.text.numbers import (
     count,
     counted,
     duration,
+    p_cell,
     percent,
     short,
     short_interval,
@@ -53,9 +54,7 @@ class Section:
 
     def lines(self) -> Iterator[str]:
         """Findings and facts as lines of text: ``Real: mcqa > cot +.29 [.20, .39]  p < .001``."""
-        for finding in self.findings:
-            label = f"{finding.label}: " if finding.label else ""
-            yield from (f"{label}{' '.join(line.split())}" for line in finding.lines)
+        yield from in_text(self.findings)
         yield from (f"{detail.label}: {detail.text}" for detail in self.facts)
 
 
@@ -221,7 +220,7 @@ def _pair_line(comparison: Comparison, pair: Pair, *, shows_probability: bool) -
     return Cells(
         name=f"{visible(pair.first)} > {visible(pair.second)}",
         difference=f"{short_signed(difference.value, places)} {short_interval(difference)}".rstrip(),
-        p=_p(pair.p_adjusted),
+        p=p_cell(pair.p_adjusted),
         probability="" if known is None else chance(min(known, _NEARLY_SURE)),
         flips=f"{pair.counts[0]}–{pair.counts[1]}",
         both_read=_both_read(comparison, pair),
@@ -239,11 +238,6 @@ def _both_read(comparison: Comparison, pair: Pair) -> str:
         return ""
     apart = short_signed(pair.both_read.difference.value, digits(comparison))
     return f"{apart} ({short_p(pair.p_both_read)})"
-
-
-def _p(p: float) -> str:
-    """``.024``, ``< .001``: a p in a column that is called so."""
-    return short_p(p).removeprefix("p ").removeprefix("= ")
 
 
 def _flip_lines(comparison: Comparison, limit: int) -> Iterator[Detail]:

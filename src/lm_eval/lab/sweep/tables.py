@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lm_eval.errors import UsageError
+from lm_eval.lab.compare.details import facts
+from lm_eval.lab.compare.findings import findings, in_text
 from lm_eval.lab.compare.values import ALPHA
-from lm_eval.lab.compare.words import sentences as comparison_sentences
-from lm_eval.lab.show.phrases import MANY_FORMATS, chance, clipped, fair_words, p_words
+from lm_eval.lab.show.phrases import MANY_FORMATS, chance, clipped, fair_words
 from lm_eval.lab.show.plots import Plot, load_matplotlib, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
 from lm_eval.lab.sweep.search import FEW_FRESH, Extreme, SearchResult
@@ -25,7 +26,15 @@ from lm_eval.stats.paired import Paired
 from lm_eval.stats.partial.distribution import CALIBRATED
 from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.files import safe_task_name
-from lm_eval.text.numbers import counted, interval, number, p_value, percent
+from lm_eval.text.numbers import (
+    counted,
+    p_cell,
+    percent,
+    short,
+    short_interval,
+    short_p,
+    short_signed,
+)
 from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
@@ -43,7 +52,7 @@ COLUMNS = (
     Column("what", ""),
     Column("name", "Format", wraps=True, stays=True),
     Column("score", "Score", is_number=True, stays=True),
-    Column("interval", "95 % interval", is_number=True, stays=True),
+    Column("interval", "95 % CI", stays=True),
     Column("n", "Items", is_number=True, stays=True),
     Column("choosing", "While choosing", is_number=True),
     Column("against", "Against base", is_number=True),
@@ -113,9 +122,9 @@ def _row(sweep: Sweep, result: FullSweep | PartialSweep, row: int) -> Cells:
         return cells
     pair, p = result.against_base[row], result.adjusted[row]
     return cells.replace(
-        against="" if pair is None else f"{pair.difference.value:+.3f}",
-        p="" if p is None else p_value(p),
-        chance=f"{result.p_best[row]:.2f} / {result.p_worst[row]:.2f}",
+        against="" if pair is None else short_signed(pair.difference.value, 3),
+        p="" if p is None else p_cell(p),
+        chance=f"{chance(result.p_best[row])} / {chance(result.p_worst[row])}",
     )
 
 
@@ -126,9 +135,9 @@ def _extreme_row(sweep: Sweep, extreme: Extreme) -> Cells:
         extreme.chosen,
         extreme.fresh,
         what=extreme.kind,
-        choosing=f"{number(choosing.value)} on {choosing.n:,}",
-        against="" if pair is None else f"{pair.difference.value:+.3f}",
-        p="" if pair is None else p_value(pair.p),
+        choosing=f"{short(choosing.value)} on {choosing.n:,}",
+        against="" if pair is None else short_signed(pair.difference.value, 3),
+        p="" if pair is None else p_cell(pair.p),
     )
 
 
@@ -139,8 +148,8 @@ def _cells(sweep: Sweep, row: int, score: Estimate, **others: str) -> Cells:
     changed = (f"{slot}={value!r}" for slot, value in slots.items() if value != base.get(slot))
     cells = {
         "name": name_of(sweep.plan, row),
-        "score": number(score.value),
-        "interval": interval(score),
+        "score": short(score.value),
+        "interval": short_interval(score),
         "n": f"{score.n:,}",
         "read": "" if share is None else f"{100 * share:.0f} %",
         "differs": visible(", ".join(changed)),
@@ -231,7 +240,11 @@ def _cells_asked(sweep: Sweep) -> str:
 
 def _full_words(sweep: Sweep, result: FullSweep) -> list[str]:
     """What a comparison with the base says, and what only many formats can tell."""
-    compared = comparison_sentences(result.comparison)
+    compared = [
+        *in_text(findings(result.comparison)),
+        *(f"{detail.label}: {detail.text}." for detail in facts(result.comparison)),
+        unread_words(sweep, "the differences"),
+    ]
     count = sweep.plan.num_formats
     if result.spread.value == 0:
         return compared
@@ -256,11 +269,11 @@ def _extremes(plan: Plan, result: FullSweep) -> str:
     half, is_said = result.spread.split_half, result.spread.p < ALPHA
     if half is None or is_said:
         return f"{text}."
-    return f"{text}. {fair_words(half, number(abs(half), 2))}"
+    return f"{text}. {fair_words(half, short(abs(half), 2))}"
 
 
 def _middle(result: FullSweep) -> str:
-    q = {name: number(value, 2) for name, value in result.quantiles.items()}
+    q = {name: short(value, 2) for name, value in result.quantiles.items()}
     return (
         f"Half of the formats score between {q[25]} and {q[75]}, nine in ten between {q[5]} and "
         f"{q[95]}; the median is {q[50]}."
@@ -272,7 +285,7 @@ def _mean(result: FullSweep) -> str:
         return ""
     mean = result.components.over_formats()
     mean = clipped(mean) if result.comparison.is_share else mean
-    return f"The mean over these formats is {number(mean.value, 2)}{ends(mean)}."
+    return f"The mean over these formats is {short(mean.value, 2)}{ends(mean)}."
 
 
 def slot_words(result: FullSweep) -> str:
@@ -293,12 +306,12 @@ def slot_words(result: FullSweep) -> str:
 def _slot(effect: SlotEffect) -> str:
     names = list(effect.means)
     ends = [
-        f"{visible(repr(name))} with {number(effect.means[name], 2)}"
+        f"{visible(repr(name))} with {short(effect.means[name], 2)}"
         for name in (names[-1], names[0])
     ]
     return (
         f"{visible(effect.slot)} ({chance(effect.explained)} of the variance between formats, "
-        f"{p_words(effect.adjusted)}; from {ends[0]} to {ends[1]})"
+        f"{short_p(effect.adjusted)}; from {ends[0]} to {ends[1]})"
     )
 
 
@@ -308,7 +321,7 @@ def _slot(effect: SlotEffect) -> str:
 def _partial_words(sweep: Sweep, result: PartialSweep) -> list[str]:
     estimated = result.distribution
     q = {
-        percentage: f"{number(score.value, 2)}{ends(score)}"
+        percentage: f"{short(score.value, 2)}{ends(score)}"
         for percentage, score in estimated.quantiles.items()
     }
     reused = ", and what was asked is reused" if "answers" in sweep.files else ""
@@ -317,11 +330,11 @@ def _partial_words(sweep: Sweep, result: PartialSweep) -> list[str]:
     return [
         f"Estimated from {percent(estimated.cells, sweep.plan.all_cells)} of the cells ({per_format} "
         "for each format): the best format's score over all items lies "
-        f"{number(estimated.spread.low, 2)} to {number(estimated.spread.high, 2)} above the worst's.",
+        f"{short(estimated.spread.low, 2)} to {short(estimated.spread.high, 2)} above the worst's.",
         f"The median format scores {q[50]}; one in twenty scores below {q[5]}, one in twenty above "
         f"{q[95]}.",
-        f"The mean over formats is {number(estimated.mean.value, 2)}{ends(estimated.mean)}; the plain "
-        f"mean of the cells asked is {number(estimated.seen_mean, 2)}.",
+        f"The mean over formats is {short(estimated.mean.value, 2)}{ends(estimated.mean)}; the plain "
+        f"mean of the cells asked is {short(estimated.seen_mean, 2)}.",
         "Even formats that make no difference show some spread, by luck. Only the full sweep tests for "
         f"that: leave --budget out{reused}.",
         _how_sure(estimated.mean.method),
@@ -351,7 +364,7 @@ def _search_words(sweep: Sweep, result: SearchResult) -> list[str]:
     plan, items = sweep.plan, counted(result.fresh_items, "fresh item")
     words = [_extreme(plan, extreme, items) for extreme in result.extremes]
     words.append(
-        f"The base format {name_of(plan, 0)} scores {number(result.base.value, 2)}"
+        f"The base format {name_of(plan, 0)} scores {short(result.base.value, 2)}"
         f"{ends(result.base)} on the same {items.removeprefix('1 ')}."
     )
     if result.apart is not None:
@@ -371,9 +384,9 @@ def _extreme(plan: Plan, extreme: Extreme, items: str) -> str:
     choosing, fresh = extreme.search.while_choosing, extreme.fresh
     text = (
         f"The {extreme.kind} format that {extreme.search.method} found is "
-        f"{name_of(plan, extreme.chosen)}: {number(fresh.value, 2)}{ends(fresh)} on "
+        f"{name_of(plan, extreme.chosen)}: {short(fresh.value, 2)}{ends(fresh)} on "
         f"{items}. While it was chosen it "
-        f"scored {number(choosing.value, 2)} on {counted(choosing.n, 'item')}, a figure that the choice "
+        f"scored {short(choosing.value, 2)} on {counted(choosing.n, 'item')}, a figure that the choice "
         "itself distorts"
     )
     if extreme.against_base is None:
@@ -385,7 +398,8 @@ def _extreme(plan: Plan, extreme: Extreme, items: str) -> str:
 
 
 def _difference(pair: Paired) -> str:
-    return f"{pair.difference.value:+.2f}{ends(pair.difference)}, {p_words(pair.p)} by {pair.test}"
+    difference = pair.difference
+    return f"{short_signed(difference.value)}{ends(difference)}, {short_p(pair.p)} by {pair.test}"
 
 
 def ran_out(result: SearchResult) -> list[str]:
@@ -423,9 +437,8 @@ def name_of(plan: Plan, row: int) -> str:
 
 def ends(estimate: Estimate) -> str:
     """The interval in brackets, after a space; empty if there is none."""
-    if estimate.low is None or estimate.high is None:
-        return ""
-    return f" (between {number(estimate.low, 2)} and {number(estimate.high, 2)})"
+    text = short_interval(estimate)
+    return f" {text}" if text else ""
 
 
 def unread_words(sweep: Sweep, effect: str) -> str:
