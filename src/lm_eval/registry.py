@@ -79,6 +79,11 @@ class Registry(Generic[T]):
         self._entries[name] = value
         self._places[name] = _place_of(value)
 
+    def name_of(self, value: T) -> str | None:
+        """The first name that ``value`` is bound to, if any."""
+        address = _address(value)
+        return next((name for name, it in self._entries.items() if _address(it) == address), None)
+
     def decorator(self, *names: str) -> Callable[[Any], Any]:
         """A decorator that binds each of ``names`` to what it decorates."""
 
@@ -235,6 +240,12 @@ TASK_GROUPS: dict[str, list[str]] = {}
 """Group → names in ``TASKS``, for task classes grouped by a decorator."""
 
 STAND_INS.register("datasets", "lm_eval.harness.datasets_shim:stand_in")
+
+
+def backend_name(model: object) -> str:
+    """What ``--model`` calls this model's backend; the name of its class if it is not registered."""
+    return MODELS.name_of(type(model)) or type(model).__name__
+
 
 for _name, _target in {
     "dummy": "dummy:DummyLM",

@@ -675,8 +675,8 @@ def test_validate(place: Workplace) -> None:
     outcome = place.cli("validate", "--tasks", "good", "bad", "unknown", *folder)
     assert outcome.code == 1
     assert "ok       good: 20 docs rendered" in outcome.out
-    assert "error    bad: Task 'bad', doc 0" in outcome.out
-    assert "error    unknown: Unknown task 'unknown'" in outcome.out
+    assert "error    Task 'bad', doc 0" in outcome.out
+    assert "error    Unknown task 'unknown'" in outcome.out
     assert "3 checked: 1 ok, 2 with errors." in outcome.out
 
     outcome = place.cli("validate", "--tasks", "good", *folder)
@@ -691,7 +691,7 @@ def test_an_error_of_a_whole_family_is_printed_once(place: Workplace) -> None:
     place.task("other.yaml", task="other", doc_to_text="wrong")
     names = "first.yaml,second.yaml,other.yaml,third.yaml"
     lines = place.cli("validate", "--tasks", names).out.splitlines()
-    assert [line.partition(":")[0] for line in lines[:2]] == ["error    first", "error    other"]
+    assert [line[:21] for line in lines[:2]] == ["error    Task 'first'", "error    Task 'other'"]
     assert lines[2:] == [
         "error    the same as first in 2 more: second, third",
         "4 checked: 0 ok, 4 with errors.",

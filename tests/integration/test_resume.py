@@ -449,6 +449,17 @@ def test_all_docs_missing(place: Workplace) -> None:
 # Models that take chats only
 
 
+def test_a_chat_backend_that_cannot_score_says_so_once(place: Workplace) -> None:
+    arguments = "model=m,base_url=http://127.0.0.1:9/v1/chat/completions"
+    outcome = place.cli(
+        *("run", "--model", "local-chat-completions", "--model_args", arguments),
+        *("--tasks", "demo_mcq@mcqa"),
+    )
+    assert outcome.code != 0
+    assert "which model backend local-chat-completions cannot" in outcome.err
+    assert "takes chats only" not in outcome.err
+
+
 def test_a_chat_only_backend_gets_chats(place: Workplace) -> None:
     outcome = place.run(*flags(place, tasks=("t.yaml@cot",)), model="chat_only")
     assert outcome.code == 0

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import lm_eval
-from lm_eval.errors import ComparisonError, LmEvalWarning, MissingExtraError
+from lm_eval.errors import ComparisonError, LmEvalWarning, MissingExtraError, UsageError
 from lm_eval.registry import MODELS
 from tests.support.command_line import Workplace
 from tests.support.known_model import KnownLM
@@ -280,6 +280,13 @@ def test_a_file_of_data_is_not_one_of_samples(work: Workplace) -> None:
         lm_eval.load_samples(data, as_frame=False)
     with pytest.raises(ComparisonError, match=r"is not a results file\. Give one"):
         lm_eval.load_results(data, as_frame=False)
+
+
+@pytest.mark.parametrize("load", [lm_eval.load_results, lm_eval.load_samples])
+@pytest.mark.parametrize("path", [42, None, [3.5]])
+def test_what_is_no_path_is_an_error_that_says_what_to_give(load: Any, path: Any) -> None:
+    with pytest.raises(UsageError, match=r"path is .*\. Give a results file, a folder with"):
+        load(path)
 
 
 def test_numbers_of_samples_without_any(work: Workplace) -> None:

@@ -25,6 +25,7 @@ from lm_eval.answers.exchange import (
 from lm_eval.config.fields import shorten
 from lm_eval.errors import ModelError, RequestError
 from lm_eval.models.base import LM, peek
+from lm_eval.registry import backend_name
 from lm_eval.requests import (
     Answered,
     DocRequests,
@@ -333,7 +334,7 @@ class _Asking:
         expected = expected_instead(request.kind, answer)
         if expected is not None:
             raise ModelError(
-                f"Model backend {type(self._model).__name__} answers {request.kind} (task "
+                f"Model backend {backend_name(self._model)} answers {request.kind} (task "
                 f"{request.task!r}, doc {request.doc_id}) with {shorten(answer)}; expected {expected}."
             )
 
@@ -376,7 +377,7 @@ class _Asking:
 
     def _miscounted(self, what: str) -> ModelError:
         return ModelError(
-            f"Model backend {type(self._model).__name__} {what}. A backend answers each request once."
+            f"Model backend {backend_name(self._model)} {what}. A backend answers each request once."
         )
 
 

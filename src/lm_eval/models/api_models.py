@@ -24,6 +24,7 @@ from lm_eval.models.api.scoring import Ability
 from lm_eval.models.api.sender import decoded, encoded
 from lm_eval.models.api.tokens import ServerFacts
 from lm_eval.models.base import LM, Capabilities, EncodedPair, ExtensibleLM, overridden, peek
+from lm_eval.registry import backend_name
 from lm_eval.requests import Answered, LoglikelihoodRequest, Request, RollingRequest
 from lm_eval.requests.values import Estimated, Usage
 
@@ -118,7 +119,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         header: Mapping[str, str] | None = None,
         top_logprobs: int | None = None,
     ) -> None:
-        who = type(self).__name__
+        who = backend_name(self)
         self._served_model = self._model_name(model, pretrained)
         self.base_url, *others = settings.check_addresses(
             who, base_url, f"http://HOST:PORT{self.endpoint}"
@@ -179,7 +180,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         name = model or pretrained
         if not name:
             raise UsageError(
-                f"{type(self).__name__} needs the model's name as the server knows it: "
+                f"{backend_name(self)} needs the model's name as the server knows it: "
                 "`--model_args model=NAME,…`."
             )
         return str(name)

@@ -21,6 +21,7 @@ from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.borders import move_blanks
 from lm_eval.models.cost_estimates import estimated
+from lm_eval.registry import backend_name
 from lm_eval.requests import (
     Answered,
     FailedRequest,
@@ -275,7 +276,7 @@ class LM:
         return ""
 
     def _cannot(self, what: str) -> ModelError:
-        return ModelError(f"Model backend {type(self).__name__} cannot {what}.")
+        return ModelError(f"Model backend {backend_name(self)} cannot {what}.")
 
 
 def _is_switch(parameter: inspect.Parameter | None) -> bool:

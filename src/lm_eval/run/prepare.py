@@ -31,6 +31,7 @@ from lm_eval.formats.compile import general_names, get_format
 from lm_eval.formats.grammar import Grammar
 from lm_eval.formats.variants import split_suffix
 from lm_eval.models.base import LM
+from lm_eval.registry import backend_name
 from lm_eval.requests import DocRequests, choose_docs, shot_count
 from lm_eval.requests.options import SkippedDocs
 from lm_eval.run.plan import Prepared, RunOptions, build_docs
@@ -259,7 +260,7 @@ _NEAREST = {True: ("generate", "cot"), False: ("mcqa", "cloze")}
 def check_capable(task: ConfigurableTask, model: LM, options: RunOptions) -> None:
     """Refuse a task that needs more than the backend can do, before anything is sent."""
     able = model.capabilities
-    name = type(model).__name__
+    name = backend_name(model)
     if task.has_media and not (able.media or getattr(model, "MULTIMODAL", False)):
         raise ModelError(
             f"Task {task.name!r} asks about images or audio, which model backend {name} cannot take. "
@@ -347,26 +348,11 @@ def adapt(
     prepared: Sequence[Prepared], model: LM, options: RunOptions
 ) -> tuple[list[Prepared], RunOptions]:
     """Requests and options as this model can take them; a task it cannot answer is an error."""
-    prompt = options.prompt
-    if model.capabilities.chat_only and not prompt.as_chat:
-        warnings.warn(
-            f"Model backend {type(model).__name__} takes chats only, so every prompt is sent as one, as "
-            "with --apply_chat_template.",
-            LmEvalWarning,
-            stacklevel=2,
-        )
-    elif prompt.as_chat is None and model.is_tuned_for_chats:
-        warnings.warn(
-            f"Model {model.tokenizer_name or type(model).__name__} has a chat template and is asked "
-            "without it. Add --apply_chat_template to use it, or --apply_chat_template false to leave "
-            "this line out.",
-            LmEvalWarning,
-            stacklevel=2,
-        )
     adapted = fitted(options, model)
     for asked in prepared:
         check_capable(asked.task, model, adapted)
         check_holds(asked, model)
+    _warn_about_chats(model, options)
     if any(bool(asked.prompt.as_chat) != bool(adapted.prompt.as_chat) for asked in prepared):
         return prepare_all([asked.task for asked in prepared], adapted), adapted
     can_prefill = adapted.prompt.can_prefill
@@ -374,3 +360,22 @@ def adapt(
         asked if asked.prompt.can_prefill == can_prefill else asked.without_prefill()
         for asked in prepared
     ], adapted
+
+
+def _warn_about_chats(model: LM, options: RunOptions) -> None:
+    prompt = options.prompt
+    if model.capabilities.chat_only and not prompt.as_chat:
+        warnings.warn(
+            f"Model backend {backend_name(model)} takes chats only, so every prompt is sent as one, as "
+            "with --apply_chat_template.",
+            LmEvalWarning,
+            stacklevel=3,
+        )
+    elif prompt.as_chat is None and model.is_tuned_for_chats:
+        warnings.warn(
+            f"Model {model.tokenizer_name or type(model).__name__} has a chat template and is asked "
+            "without it. Add --apply_chat_template to use it, or --apply_chat_template false to leave "
+            "this line out.",
+            LmEvalWarning,
+            stacklevel=3,
+        )

@@ -321,7 +321,10 @@ def _line(finding: CheckFinding, word: str) -> str:
         text += "" if finding.rows is None else f", of {finding.rows:,} rows"
         text += " (invented rows)" if finding.is_invented else ""
     else:
-        name = f"{visible(finding.name)}: " if finding.kind == "task" else ""
+        is_named = finding.kind != "task" or finding.message.startswith(
+            (f"Task {finding.name!r}", f"Unknown task {finding.name!r}")
+        )
+        name = "" if is_named else f"{visible(finding.name)}: "
         text = f"{name}{visible(finding.message, keep=chr(10))}"
     return f"{word:<8} {text}{''.join(map(_bad_docs, finding.bad_docs.items()))}"
 

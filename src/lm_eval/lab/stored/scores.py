@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from lm_eval.errors import (
     ComparisonError,
     MissingExtraError,
+    UsageError,
     did_you_mean,
     listing,
 )
@@ -338,7 +339,15 @@ def load_samples(path: str | Path | Sequence[str | Path], *, as_frame: bool | No
 
 
 def _paths(path: str | Path | Sequence[str | Path]) -> list[str | Path]:
-    return [path] if isinstance(path, str | Path) else list(path)
+    if isinstance(path, str | Path):
+        return [path]
+    if isinstance(path, Iterable):
+        paths = list(path)
+        if all(isinstance(each, str | Path) for each in paths):
+            return paths
+    raise UsageError(
+        f"path is {path!r:.80}. Give a results file, a folder with results files, or a list of these."
+    )
 
 
 def _rows_of(run: StoredRun) -> Iterator[Row]:

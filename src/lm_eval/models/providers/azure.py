@@ -12,7 +12,7 @@ from lm_eval.errors import RequestError, UsageError
 from lm_eval.models.api import settings
 from lm_eval.models.openai_completions import OpenAIChatCompletion
 from lm_eval.models.providers.native import Adaptable, provider_key, signed
-from lm_eval.registry import register_model
+from lm_eval.registry import backend_name, register_model
 
 _ENDPOINT, _VERSION, _KEY = "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION", "AZURE_OPENAI_API_KEY"
 _EXAMPLE = "https://RESOURCE.openai.azure.com"
@@ -47,7 +47,7 @@ class AzureOpenAIChat(Adaptable, OpenAIChatCompletion):
                 f"--model_args, or the environment variable {_ENDPOINT}."
             )
         version = str(api_version or os.environ.get(_VERSION) or "")
-        addresses = settings.check_addresses(type(self).__name__, base_url, _EXAMPLE)
+        addresses = settings.check_addresses(backend_name(self), base_url, _EXAMPLE)
         super().__init__(
             base_url=[_endpoint(address, name, version) for address in addresses],  # type: ignore[arg-type]
             model=name,

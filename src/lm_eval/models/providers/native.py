@@ -15,6 +15,7 @@ from typing import Any
 from lm_eval.errors import ModelError, RequestError
 from lm_eval.models.api import settings
 from lm_eval.models.api_models import TemplateAPI
+from lm_eval.registry import backend_name
 
 _UNSUPPORTED = re.compile(
     r"(?i)not (?:supported|permitted|allowed)|unsupported|does not support|deprecated|unknown"
@@ -66,7 +67,7 @@ class NativeChat(Adaptable):
         think_end_token: str | None = None,
         **kwargs: Any,
     ) -> None:
-        who = type(self).__name__
+        who = backend_name(self)
         self.thinking_budget = (
             None
             if thinking_budget is None

@@ -970,3 +970,16 @@ def test_model_call_works_from_plain_code(folder: str) -> None:
     with served(LocalCompletionsAPI, ToyServer(), tokenizer=folder) as lm:
         outputs = lm.model_call(["Hello"], gen_kwargs={"max_gen_toks": 2})
         assert len(lm.parse_generations(outputs)) == 1
+
+
+@pytest.mark.parametrize(
+    ("backend", "name"),
+    [
+        (LocalCompletionsAPI, "local-completions"),
+        (LocalChatCompletion, "local-chat-completions"),
+        (type("Mine", (LocalCompletionsAPI,), {}), "Mine"),
+    ],
+)
+def test_messages_call_a_backend_as_users_do(backend: type[TemplateAPI], name: str) -> None:
+    with pytest.raises(UsageError, match=rf"^{name} needs the model's name"):
+        backend()
