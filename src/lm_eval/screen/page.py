@@ -18,7 +18,7 @@ from lm_eval.errors import LmEvalError, LmEvalWarning, MissingExtraError
 from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome
 from lm_eval.scoring.results import TaskResult
-from lm_eval.screen.remarks import remarks, reread_command
+from lm_eval.screen.remarks import part_scores, remarks, reread_command
 from lm_eval.screen.scores import ScoreRow, score_lines, score_rows
 from lm_eval.text.numbers import (
     amount,
@@ -43,6 +43,8 @@ DOT = " · "
 MARK = "! "
 """What remarks begin with."""
 MOST_REMARKS = 6
+MOST_PARTS = 4
+"""Lines with scores by a field of the docs."""
 MOST_SCORES = 30
 """With more scores than these, groups are shown instead of their tasks."""
 COMMAND = 9
@@ -74,11 +76,19 @@ def print_screen(
     lines = remarks(results, blocks, names_tasks=names_tasks, width=console.width - len(MARK))
     _print_remarks(list(lines), console)
     console.print()
+    _print_parts(list(part_scores(results, names_tasks=names_tasks)), console)
     also = "" if folded else _also(results)
     if also:
         console.print(_command("Also", also))
     for label, text in _endings(outcome, prices, blocks, console.width):
         console.print(_command(label, text), soft_wrap=label in COPIED)
+
+
+def _print_parts(lines: Sequence[str], console: Console) -> None:
+    more = len(lines) - MOST_PARTS
+    shown = [*lines[:MOST_PARTS], f"{more} more with --table full"] if more > 0 else lines
+    for index, line in enumerate(shown):
+        console.print(_command("" if index else "Parts", line))
 
 
 def _command(label: str, text: str) -> RenderableType:
