@@ -59,11 +59,13 @@ def remarks(
 
 def part_scores(results: Sequence[TaskResult], *, names_tasks: bool) -> Iterator[str]:
     """The scores by a field of the docs: ``mcqa by subject: law .310 (n 50), physics .540 (n 40)``."""
+    with_parts = [result for result in results if result.parts]
+    if not with_parts:
+        return
     from lm_eval.reports.table import part_lines
 
-    for result in results:
-        is_format = result.format is not None and not names_tasks
-        name = visible(result.format if is_format and result.format else result.name)
+    for result in with_parts:
+        name = visible(result.name if names_tasks or result.format is None else result.format)
         yield from (f"{name} {line}" for line in part_lines(result, short))
 
 
