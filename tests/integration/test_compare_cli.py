@@ -69,7 +69,7 @@ def test_a_run_of_several_formats_ends_with_what_differs(work: Workplace) -> Non
     assert re.search(r"\nConfounded +generate trails mcqa by \.25 \(p = ", done.out)
     assert ", but 25 % of its replies contain no answer. Where both were parsed" in text
     assert "! Choices: shown under mcqa and generate, scored unseen under cloze." in text
-    assert "! generate: 10 of 40 replies without an answer (" in text
+    assert "! generate: 10 of 40 replies without an answer" in text
     path = next(work.output.rglob("results_*.json"))
     assert f"\nSaved    {path}\n" in done.out
     assert done.out.endswith(f"\nDetails  lm-eval compare {work.output} --flips\n")
