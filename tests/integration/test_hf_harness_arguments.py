@@ -76,7 +76,7 @@ def test_a_gguf_file_needs_its_folder(folder: Path) -> None:
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
 @pytest.mark.parametrize("device", ["cuda", "cuda:0", "cuda:3"])
 def test_a_gpu_where_there_is_none_is_the_cpu_with_a_warning(folder: Path, device: str) -> None:
-    with pytest.warns(LmEvalWarning, match=f"device={device} was not used: no GPU is to be seen"):
+    with pytest.warns(LmEvalWarning, match=f"device={device} was not used: no GPU is visible"):
         lm = HFLM(folder, device=device)
     assert str(lm.device) == "cpu"
     assert lm.loglikelihood(SCORED) == HFLM(folder).loglikelihood(SCORED)
