@@ -1,6 +1,6 @@
 """What ``lm-eval sweep`` prints at its end: one line for each format and for each finding.
 
-In: a ``Sweep``. Out: its screen. ``--table full`` prints the sentences of ``lm_eval.lab.sweep.tables``
+In: a ``Sweep``. Out: its screen. ``--table full`` prints the sentences of ``lm_eval.lab.sweep.words``
 instead.
 """
 
@@ -13,17 +13,8 @@ from lm_eval.lab.compare.findings import print_findings
 from lm_eval.lab.compare.values import ALPHA
 from lm_eval.lab.sweep.search import SearchResult
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
-from lm_eval.lab.sweep.tables import (
-    COLUMNS,
-    MOVABLE,
-    OTHER_AXES,
-    name_of,
-    paid,
-    ran_out,
-    slot_words,
-    table,
-    unread_words,
-)
+from lm_eval.lab.sweep.tables import COLUMNS, MOVABLE, table
+from lm_eval.lab.sweep.words import OTHER_AXES, name_of, paid, ran_out, slot_words, unread_words
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.partial.distribution import CALIBRATED
 from lm_eval.text.columns import FittingTable
