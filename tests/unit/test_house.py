@@ -1,4 +1,4 @@
-"""``scripts/house.py``: its figures of a small source tree."""
+"""``scripts/house.py``: its figures of a small source tree, and some of them of ours."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.support.paths import ROOT
 
 SCRIPT = ROOT / "scripts" / "house.py"
+MOST_WITH_ONE_IMPORTER = 40
 MOST_ENTERED = 65
 """Modules that the demo run may enter. Lower it with what is joined or loaded late."""
 TREE = {
@@ -33,14 +34,23 @@ TREE = {
 }
 
 
+def printed(*arguments: str) -> str:
+    command = [sys.executable, str(SCRIPT), *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", check=True
+    ).stdout
+
+
+def figures(table: str) -> dict[str, str]:
+    split = (line.split("  ", 1) for line in table.splitlines())
+    return {name: value.strip() for name, value in split}
+
+
 def test_figures(write: Callable[..., Path], tmp_path: Path) -> None:
     for name, text in TREE.items():
         write(f"src/{name}", text)
-    command = [sys.executable, str(SCRIPT), "--list", "--src", str(tmp_path / "src")]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True)
-    table, _, lists = done.stdout.partition("\n\n")
-    figures = dict(line.split("  ", 1) for line in table.splitlines())
-    assert {name: value.strip() for name, value in figures.items()} == {
+    table, _, lists = printed("--list", "--src", str(tmp_path / "src")).partition("\n\n")
+    assert figures(table) == {
         "modules": "8",
         "lines": "17",
         "modules in the largest folder": "lm_eval: 4",
@@ -59,16 +69,16 @@ def test_figures(write: Callable[..., Path], tmp_path: Path) -> None:
     assert "  Engine: lm_eval.engine, nugget_eval.judge\n" in lists
 
 
+def test_modules_are_chapters() -> None:
+    """A part of one importer belongs to it, and nothing longer than a chapter is one module."""
+    ours = figures(printed())
+    assert int(ours["modules with one importer"]) <= MOST_WITH_ONE_IMPORTER
+    assert ours["modules over 450 lines"] == "0"
+
+
 def test_demo_run_enters_few_modules() -> None:
     """Someone who follows one run through the code should not have to open more files than this."""
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT), "--walk"],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        check=True,
-    )
-    *entered, last = done.stdout.splitlines()
+    *entered, last = printed("--walk").splitlines()
     assert last.startswith(f"{len(entered)} modules entered")
     assert len(entered) <= MOST_ENTERED, (
         "Import late what only some runs need, or join thin modules."
