@@ -603,7 +603,7 @@ def test_only_run_and_run_code_run_task_code(coded: Workplace) -> None:
     assert coded.cli("ls", "tasks", *folder).code == 0
     outcome = coded.cli("validate", "--tasks", "t", *folder)
     assert outcome.code == 0
-    assert "skipped  t" in outcome.out
+    assert "skipped  Task 't': " in outcome.out
     assert "1 not checked because they need --run_code" in outcome.out
     outcome = coded.cli("preview", "t", *folder)
     assert outcome.code == 1
