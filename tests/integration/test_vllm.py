@@ -292,7 +292,8 @@ def test_sampled_replies_are_held_too(vllm: VLLM) -> None:
 
 
 def test_enforced_formats_are_read_to_the_last_reply(vllm: VLLM) -> None:
-    """At once and behind free reasons, from the task to the score."""
+    """At once and after free reasons, from the task to the score."""
+    vllm.truncated = 0  # counted for the life of a model: another test of this one cuts prompts
     formats = ("generate+enforced", "cot+enforced", "mcq_cot+enforced")
     done = simple_evaluate(
         model=vllm,
