@@ -76,8 +76,8 @@ class _Answers:
         try:
             yield from self._texts(run, key)
             yield from self._samples(run, key)
-        except LmEvalError as error:
-            self.notes.append(str(error))
+        except LmEvalError as error:  # scores and states are there all the same
+            self.notes.append(f"prompts and replies, because {error}")
 
     def _judged(self, run: AnyRun, key: str) -> Iterator[tuple[str, bytes]]:
         if hasattr(getattr(run, "stored", None), "judged"):

@@ -139,4 +139,5 @@ def test_samples_that_are_gone_are_noted(tmp_path: Path) -> None:
     next(place.output.rglob("samples_demo_mcq@cot_*")).unlink()
     written = export(Catalogue([place.output]), tmp_path / "one.html")
     assert len(written.notes) == 1
+    assert written.notes[0].startswith("prompts and replies, because ")
     assert "has no samples of 'demo_mcq@cot'" in written.notes[0]
