@@ -29,7 +29,7 @@ BENCH_ARGS  ?=
 
 PY_VERSION := $(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 ifeq ($(PY_VERSION),)
-$(error '$(PYTHON)' does not run. Name a Python 3.10 to 3.13: make PYTHON=/path/to/python3)
+$(error '$(PYTHON)' does not run. Name a Python 3.11 or newer: make PYTHON=/path/to/python3)
 endif
 
 BIN     := $(VENV)/bin
@@ -59,7 +59,7 @@ TESTS_HF := $(filter $(HF_PYTHON),$(PY_VERSION))
 VENV_DEB := python$(PY_VERSION)-venv
 # Types are checked for the oldest Python, as pyproject.toml says, except where the environment's numpy
 # has stubs in newer syntax.
-MYPY_FOR := $(if $(filter 3.12 3.13,$(PY_VERSION)),--python-version $(PY_VERSION))
+MYPY_FOR := $(if $(filter-out 3.11,$(PY_VERSION)),--python-version $(PY_VERSION))
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-oldest test-vllm lint docs bench clean viewer viewer-check browser screenshots
@@ -147,8 +147,8 @@ clean:  ## remove the environment, caches and demo results
 # of it, whatever VENV is called. Debian and Ubuntu ship Python without ensurepip, which venv needs:
 # where we may install packages, the missing one is installed.
 $(MADE): pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(not (3, 10) <= sys.version_info < (3, 14))' || { \
-	  echo "Python $(PY_VERSION) does not fit: 3.10 to 3.13 do. Try: make PYTHON=/path/to/python3"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "Python $(PY_VERSION) is too old: 3.11 or newer is needed. Try: make PYTHON=/path/to/python3"; exit 1; }
 	@if [ -d $(VENV) ] && [ -n "$$(ls -A $(VENV))" ] && [ ! -e $(VENV)/pyvenv.cfg ]; then \
 	  echo "$(VENV) exists and is no virtual environment. Choose another: make VENV=folder"; exit 1; fi
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
-
-import tomllib
 
 PYPROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 _BOUND = re.compile(r"(?P<name>[\w.-]+)\s*[>=]=\s*(?P<version>[\w.]+)")

@@ -27,6 +27,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -210,10 +211,6 @@ class PageRun:
 
     def _install_entry_points(self, text: str) -> None:
         """What installing the project of this pyproject.toml would make known."""
-        try:
-            import tomllib
-        except ImportError:  # Python 3.10, where pytest brings it
-            import tomli as tomllib
         project = tomllib.loads(text)["project"]
         info = self.folder / f"{project['name'].replace('-', '_')}-1.dist-info"
         info.mkdir()

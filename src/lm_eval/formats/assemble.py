@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Union
+from typing import Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Chat:
         return [{"role": m.role, "content": m.content} for m in self.messages]
 
 
-Context = Union[Prompt, Chat]
+Context = Prompt | Chat
 
 
 @dataclass(frozen=True, slots=True)

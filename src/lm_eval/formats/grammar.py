@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
-from typing import Any, Union
+from typing import Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.errors import ConfigError, FormatError, did_you_mean
@@ -87,7 +87,7 @@ class Hole:
         return {"type": "string", "pattern": f"^(?:{self.pattern})$"}
 
 
-Part = Union[str, Hole]
+Part = str | Hole
 NUMBER = Hole(pattern=_NUMBER, name="number")
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from string import ascii_uppercase
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
 from lm_eval.config.fields import shorten
 from lm_eval.errors import FormatError, GoldError
@@ -260,7 +260,7 @@ def _moved(answer: Any, new_index: Mapping[int, int]) -> Any:
     return answer if isinstance(answer, str) else new_index[answer]
 
 
-LabelStyle = Union[Literal["letters", "numbers", "choices"], tuple[str, ...], None]
+LabelStyle = Literal["letters", "numbers", "choices"] | tuple[str, ...] | None
 """``choices``: the choice texts are the labels, as in classification."""
 
 LABEL_STYLES = ("letters", "numbers", "choices")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
-from typing import Any, Union
+from typing import Any
 
 from lm_eval.formats.assemble import Context, Prompt
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
@@ -17,7 +17,7 @@ from lm_eval.requests.values import Estimated, Usage
 CHARS_PER_TOKEN = 4
 """About what English text has; other languages and code have fewer."""
 
-CountTokens = Callable[[Union[Context, str]], int]
+CountTokens = Callable[[Context | str], int]
 
 
 def guess_tokens(text: Context | str) -> int:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from operator import sub
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from lm_eval.errors import RequestError
 from lm_eval.formats.assemble import Context, Prompt
@@ -126,7 +126,7 @@ class GenerateRequest(_HarnessNames):
         return _with_media((_plain(self.context), dict(self.gen_kwargs)), self.media)
 
 
-Request = Union[LoglikelihoodRequest, RollingRequest, GenerateRequest]
+Request = LoglikelihoodRequest | RollingRequest | GenerateRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ class Score(tuple[float, bool]):
         return self[0], self[1]
 
 
-Answer = Union[tuple[float, bool], float, Reply, str]
+Answer = tuple[float, bool] | float | Reply | str
 
 
 def expected_instead(kind: str, answer: Any) -> str | None:
@@ -227,7 +227,7 @@ class FailedRequest:
     error: RequestError
 
 
-Answered = Union[Answer, FailedRequest]
+Answered = Answer | FailedRequest
 
 
 def _with_media(arguments: tuple[Any, ...], media: Mapping[str, Any] | None) -> tuple[Any, ...]:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Union
+from typing import TYPE_CHECKING, Any, Literal
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import missing_package, resolved
@@ -94,7 +94,7 @@ class PythonTask:
             ) from error
 
 
-Definition = Union[TaskConfig, PythonTask, LooseGroup, list[Any]]
+Definition = TaskConfig | PythonTask | LooseGroup | list[Any]
 
 
 class Definitions:

@@ -10,7 +10,7 @@ import fnmatch
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import (
     ConfigError,
@@ -33,9 +33,9 @@ from lm_eval.text.terminal import LOG_LEVELS
 if TYPE_CHECKING:
     from lm_eval.tasks.keys.sample_rows import SampleUse
 
-Selector = Union[str, Mapping[str, Any], ConfigurableTask, Group]
-Selectors = Union[Selector, Iterable[Selector]]
-IncludePath = Union[str, Path, Sequence[Union[str, Path]], None]
+Selector = str | Mapping[str, Any] | ConfigurableTask | Group
+Selectors = Selector | Iterable[Selector]
+IncludePath = str | Path | Sequence[str | Path] | None
 
 
 class TaskManager:

@@ -10,7 +10,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, Union, cast, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from nugget_eval.data.rows import (
     Record,
@@ -190,9 +190,9 @@ class Gold(Record):
     nuggets: tuple[Nugget, ...] = stored(_nuggets, "global_nuggets_assignment", write=_rows)
 
 
-TextRecord: TypeAlias = Union[Assignment, PassageAssignment, Block]
+TextRecord: TypeAlias = Assignment | PassageAssignment | Block
 """A text with its nuggets: what can be judged."""
-Labelled: TypeAlias = Union[TextRecord, Gold]
+Labelled: TypeAlias = TextRecord | Gold
 """Nuggets of one topic with labels: for one text, or for the topic as a whole."""
 
 

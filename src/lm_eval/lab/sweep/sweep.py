@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, TypeAlias, Union
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -195,7 +195,7 @@ class PartialSweep:
         return {"kind": "few cells", **self.distribution.to_dict(), "seen": list(self.seen)}
 
 
-Result: TypeAlias = Union[FullSweep, PartialSweep, SearchResult]
+Result: TypeAlias = FullSweep | PartialSweep | SearchResult
 
 
 @dataclass(frozen=True)

@@ -273,6 +273,6 @@ def _created(batch: Mapping[str, Any]) -> float:
     if isinstance(moment, int | float):
         return float(moment)
     try:
-        return datetime.fromisoformat(str(moment).replace("Z", "+00:00")).timestamp()
+        return datetime.fromisoformat(str(moment)).timestamp()
     except ValueError:
         return 0.0

@@ -150,7 +150,7 @@ class Connections:
                 left_s = max(0.0, deadline - self._loop.time())
                 try:
                     reply = await asyncio.wait_for(self._whole(connection, reply), left_s)
-                except asyncio.TimeoutError:
+                except TimeoutError:
                     reply = LATE
             if isinstance(reply, Failure):
                 why = {LATE: f"{self._timeout_s:g}", TOO_LARGE: f"{self._most_bytes:,}"}
@@ -239,7 +239,7 @@ class Connections:
     ) -> HttpConnection | Failure:
         try:
             return await asyncio.wait_for(self._connected(endpoint), connect_s)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             return NO_CONNECTION.about(shown)
         except socket.gaierror as error:
             return NO_SUCH_HOST.about(shown, error.strerror or "name look-up failed")
@@ -271,7 +271,7 @@ class Connections:
         self._waiting.append(waiter)
         try:
             await asyncio.wait_for(waiter, self._timeout_s)
-        except asyncio.TimeoutError:
+        except TimeoutError:
             return False
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled():

@@ -13,7 +13,7 @@ import random
 import re
 import time
 from collections.abc import Iterable
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from statistics import median
 from typing import Literal, Protocol
@@ -220,15 +220,11 @@ def _number(text: str) -> float | None:
 
 def _until(moment: str) -> float | None:
     """Seconds from now to a date, in either of the two formats that servers use."""
-    for parse in (parsedate_to_datetime, _iso):
+    for parse in (parsedate_to_datetime, datetime.fromisoformat):
         try:
             when = parse(moment)
         except (ValueError, TypeError, LookupError, ArithmeticError):
             continue
-        when = when if when.tzinfo else when.replace(tzinfo=timezone.utc)
+        when = when if when.tzinfo else when.replace(tzinfo=UTC)
         return max(0.0, when.timestamp() - time.time())
     return None
-
-
-def _iso(moment: str) -> datetime:
-    return datetime.fromisoformat(moment.replace("Z", "+00:00"))

@@ -174,7 +174,7 @@ class Pool:
                 self.was_answered = True
                 content = await self._read(response)
                 status, raw = response.status, response.raw_headers
-        except (http.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
+        except (TimeoutError, http.ClientError, OSError, ValueError) as error:
             return self._failure(target.shown, error)
         if content is None:
             return TOO_LARGE.about(target.shown, f"{self._limit:,}")

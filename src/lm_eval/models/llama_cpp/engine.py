@@ -1,6 +1,6 @@
 """llama.cpp in this process, through ``cyllama``: tokens in, logits out, and a cache of sequences.
 
-The only module that knows ``cyllama``. It serves 0.2.18 (Python 3.10 and 3.11) and 0.7.0 (3.12 and
+The only module that knows ``cyllama``. It serves 0.2.18 (Python 3.11) and 0.7.0 (3.12 and
 up); what differs between them is under "Differences between releases" at the end.
 
 The cache holds *cells*, one for each evaluated token. A cell can belong to several sequences, so

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
@@ -51,12 +51,12 @@ def test_a_reset_may_be_a_moment_since_1970(spell: Callable[[float], str]) -> No
 
 
 def test_a_reset_may_be_an_iso_date() -> None:
-    moment = (datetime.now(timezone.utc) + timedelta(seconds=500)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    moment = (datetime.now(UTC) + timedelta(seconds=500)).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert 200 < (reset_wait(moment) or 0) < 501
 
 
 def test_retry_after_in_seconds_milliseconds_and_as_a_date() -> None:
-    date = format_datetime(datetime.now(timezone.utc) + timedelta(seconds=500), usegmt=True)
+    date = format_datetime(datetime.now(UTC) + timedelta(seconds=500), usegmt=True)
     assert retry_after([(b"Retry-After", b"3")]) == 3
     assert retry_after([(b"retry-after", b"9"), (b"retry-after-ms", b"250")]) == 0.25
     assert 200 < (retry_after([(b"RETRY-AFTER", date.encode())]) or 0) < 501
