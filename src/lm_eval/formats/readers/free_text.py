@@ -11,11 +11,9 @@ from typing import Any, Literal
 
 from lm_eval.config.budget import bounded_match
 from lm_eval.errors import ConfigError
-from lm_eval.formats.readers.marks import piece
-from lm_eval.formats.readers.options import options_of
 from lm_eval.formats.readers.phrase import CHAT_END, LINE, after_last, unwrapped
-from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import fold, lowered, phrase_pattern
+from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
+from lm_eval.formats.readers.text import fold, key_of, lowered, phrase_pattern
 
 _IN_BOX = (
     re.compile(r"\$\$?([^$]+)\$\$?"),
@@ -145,8 +143,37 @@ def as_choice(reading: Reading, labels: Sequence[str], choices: Sequence[str]) -
     """
     if not reading.is_answer:
         return reading
-    named = piece(fold(str(reading.value)), options_of(labels, choices))
-    return Reading(named.value, reading.rule, reading.span) if named.is_answer else named
+    index = _index_of(fold(str(reading.value)), labels, choices)
+    if index is None:
+        return NO_ANSWER
+    return AMBIGUOUS if index < 0 else Reading(index, reading.rule, reading.span)
+
+
+_NOT_LABEL = re.compile(r"[^\W_]+|[^\w\s()\[\]{}\"'*.,:;$/&]")
+_LABEL_FIRST = re.compile(r"\W*(\w+)\W*[.):\]\s–—-]\s*(.*)", re.DOTALL)
+
+
+def _index_of(text: str, labels: Sequence[str], choices: Sequence[str]) -> int | None:
+    """The index of the choice that all of ``text`` names; -1 if it names several, None if none."""
+    text_key = key_of(text)
+    keys = [key_of(choice) for choice in choices]
+    if text_key in keys and keys.count(text_key) == 1:
+        return keys.index(text_key)
+    names = [label.strip(" ()[]{}.:") for label in labels]
+    is_any_case = len({name.casefold() for name in names}) == len(names)
+    by_name = {name.casefold() if is_any_case else name: i for i, name in enumerate(names)}
+    tokens = [found.casefold() if is_any_case else found for found in _NOT_LABEL.findall(text)]
+    named = {by_name[token] for token in tokens if token in by_name}
+    joined = [token for token in tokens if token not in by_name and token not in ("and", "or")]
+    if not joined and len(named) > 1:
+        return -1
+    if not joined and named:
+        return named.pop()
+    first = _LABEL_FIRST.match(text)
+    index = by_name.get(first[1].casefold() if is_any_case else first[1]) if first else None
+    if first is None or index is None or index >= len(keys):
+        return None
+    return index if key_of(first[2]) == keys[index] else None
 
 
 _MARK = re.compile(r'[{}"\\\n]')

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Literal
 
 from lm_eval.formats.readers.language import Vocabulary, vocabulary_of
-from lm_eval.formats.readers.phrase import announced, displayed, set_apart
+from lm_eval.formats.readers.phrase import announced, displayed, is_denied, set_apart
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import fold, lowered
 
@@ -98,7 +98,8 @@ def _stated(text: str, start: int, end: int) -> Reading:
         return NO_ANSWER
     low = lowered(text)
     words = vocabulary_of(low)
-    if _is_denied(words, low, start, match.start()):
+    clause = max(low.rfind(mark, start, match.start()) for mark in ",:;–—")
+    if is_denied(low, max(start, clause), match.start()):
         but = words.but.match(low, match.end(), end)
         return _stated(text, but.end(), end) if but else NO_ANSWER
     reading = _reading(match)
@@ -117,13 +118,6 @@ def _another(words: Vocabulary) -> re.Pattern[str]:
         rf"[\s*_$)%]{{0,4}}(?:{join})[\s*_$(\\€£]{{0,4}}(?=-?\d)"
         r"(?!\d{1,2}\s(?:decimal|significant|digits|places|d\.?p))"
     )
-
-
-def _is_denied(words: Vocabulary, low: str, start: int, end: int) -> bool:
-    """True if a word of the clause before a number denies it."""
-    clause = max(low.rfind(mark, start, end) for mark in ",:;–—")
-    denials = words.denial.pattern.finditer(low, max(start, clause), end)
-    return any(not denial["vain"] for denial in denials)
 
 
 def _is_unsolved(match: re.Match[str], start: int) -> bool:

@@ -7,8 +7,7 @@ from functools import lru_cache
 
 from lm_eval.formats.readers.language import Vocabulary, vocabulary_of
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.sentences import Sentences
-from lm_eval.formats.readers.text import PLACEHOLDER, fold, last_cue, lowered, phrase_pattern
+from lm_eval.formats.readers.text import blanked, fold, lowered, phrase_pattern
 
 LINE = re.compile(
     r"[\s:]*(?:(?:\*\*|__)(?=[\s:])[\s:]*|</\w{1,12}>[\s:]*)?([^\n]*)"
@@ -109,23 +108,103 @@ def announced(folded: str, phrase: str) -> tuple[str, tuple[int, int] | None]:
 
 
 def _announced(folded: str, phrase: str) -> tuple[str, tuple[int, int] | None]:
-    folded, span = last_cue(folded, phrase_pattern(phrase), (), _is_digit_at)
-    while span is not None and _is_supposed(folded, span[0]):
-        span = last_cue(folded[: span[0]], phrase_pattern(phrase))[1]
-    if span is not None:
-        return folded, _behind_placeholder(folded, span)
+    folded = _without_echoes(folded, phrase_pattern(phrase))
+    low = lowered(folded)
+    for match in reversed(list(phrase_pattern(phrase).finditer(low))):
+        if not (_is_cut(folded, match.end()) or _is_supposed(low, match.start())):
+            return folded, _behind_placeholder(folded, match.span())
     if not _is_about_answers(phrase) or _answer_fields(folded):
         return folded, None
-    sentences = Sentences(folded)
-    for match in reversed(sentences.all_of(sentences.words.text_cue)[-_CUES_READ:]):
-        standing = sentences.standing(*match.span())
-        is_firm = standing == "firm" or (
-            standing == "conditional" and not _is_supposed(folded, match.start())
-        )
-        here = folded[match.start() : match.end() + _ECHO_REACH]
-        if is_firm and last_cue(here, re.compile(re.escape(match.group())))[1] is not None:
+    for match in reversed(list(_plain_cue(vocabulary_of(low)).finditer(low))[-_CUES_READ:]):
+        if _is_cut(folded, match.end()) or _ECHO.match(low, match.end()):
+            continue
+        if _is_claim(low, *match.span()):
             return folded, match.span()
     return folded, None
+
+
+@lru_cache(maxsize=4)
+def _plain_cue(words: Vocabulary) -> re.Pattern[str]:
+    """What announces an answer in words: "the answer to this is", ``Antwort:``, ``答案是``."""
+    marks = r"[\s*_`\"')\]]{0,8}"
+    link = rf"{marks}(?:{words.one_of('would', 'copula')}|[:=→⇒]|=>|->|[–—]|-{{1,2}}(?=[\s*_]))"
+    about = rf"(?:{marks}(?:{words.one_of('quality')}|[,(])[^.:;!?\n]{{0,80}}?)?"
+    # where verbs come last or are left out, the name of the answer is enough before a number
+    particles = rf"(?:\s{{0,3}}{words.one_of('copula', 'quality')}){{0,3}}"
+    bare = rf"{particles}(?<=[^\x00-\u05ff])(?=[\s:]{{0,3}}\d)"
+    return re.compile(rf"{words.one_of('answer')}(?:{about}{link}|{bare})")
+
+
+_REACH = 300
+_STOP = re.compile(r"[.!?](?=[\s\"')\]*_]|\Z|[^\x00-\u05ff])|[;\n!?]")
+_CLAUSE = re.compile(r"[,;:()–—]|\s-\s|\s(?:but|so|and|then)\s")
+
+
+def _is_claim(low: str, start: int, end: int) -> bool:
+    """True if no word of the sentence up to ``end`` supposes or denies what the cue announces."""
+    words, begin = vocabulary_of(low), max(0, start - _REACH)
+    for pattern in (_STOP, words_of(words, "contrast")):
+        begin = max((match.end() for match in pattern.finditer(low, begin, start)), default=begin)
+    if words_of(words, "supposed").search(low, begin, end) or _is_supposed(low, start):
+        return False
+    is_would = words_of(words, "would").search(low, start, end + 1) is not None
+    if is_would and words_of(words, "if").search(low, begin, min(len(low), end + _REACH)):
+        return False
+    clause = max((match.end() for match in _CLAUSE.finditer(low, begin, start)), default=begin)
+    return not is_denied(low, clause, start)
+
+
+@lru_cache(maxsize=32)
+def words_of(words: Vocabulary, *kinds: str) -> re.Pattern[str]:
+    """A pattern for one word of these kinds."""
+    return re.compile(words.one_of(*kinds))
+
+
+def is_denied(low: str, start: int, end: int) -> bool:
+    """True if a word between two positions denies; "no doubt" does not."""
+    words = vocabulary_of(low)
+    vain = words_of(words, "not_denying").sub("", low[start:end])
+    return words_of(words, "not", "wrong").search(vain) is not None
+
+
+_NAMES = (
+    "answer letter label number choice option order ranking value result response solution text name "
+    "word class category list integer digit index your the final best correct chosen insert here"
+)
+_NAME = rf"(?:(?:{'|'.join(_NAMES.split())})s?[ _-]?){{1,4}}"
+_PLACEHOLDER = re.compile(rf"\s{{0,4}}[\[(<{{]{_NAME}[\])>}}][\s:=*_-]{{0,4}}", re.IGNORECASE)
+# ``[answer]``, ``<your answer>``, ``____``; but <answer>42</answer> is an answer.
+_ECHO = re.compile(
+    rf"[\s:*_`\"'$]{{0,6}}(?:[\[({{]{_NAME}[\])}}]|<{_NAME}>(?=[\"'`*_.,;]|\s|\Z)"
+    r"|_{2,}[ \t.\"']*(?:\n|\Z)|\[[a-z][a-z _-]{1,40}\][\s,.*_`\"']{0,6}where\b)"
+    r"|[^\"'\n]{0,80}[\"'][*_`]{0,3}[,.;]?\s{1,4}where\b"
+)
+_SENTENCE_STOP = re.compile(r"[.!?](?=\s|\Z)|\n")
+
+
+def _without_echoes(text: str, cue: re.Pattern[str]) -> str:
+    """``text`` with blanks for the instructions it repeats: "… is [answer]" up to the sentence's end.
+
+    A placeholder with a number right behind it ("[answer] 42") is filled.
+    """
+    low, spans = lowered(text), []
+    for match in cue.finditer(low):
+        echo = _ECHO.match(low, match.end())
+        if echo is None or _is_digit_at(text, _behind_placeholder(text, match.span())[1]):
+            continue
+        stop = _SENTENCE_STOP.search(low, echo.end())
+        end = stop.end() if stop else len(low)
+        again = cue.search(low, match.end(), end)
+        spans.append((match.start(), again.start() if again else end))
+    return blanked(text, spans) if spans else text
+
+
+def _is_cut(text: str, end: int) -> bool:
+    """True if nothing but marks follows: the model was cut off while it repeated itself."""
+    return not text[end : end + 80].strip(_MARKS) and not text[end:].strip(_MARKS)
+
+
+_MARKS = " \t\r\n:*_$\"'`([{.…-"
 
 
 def _is_digit_at(text: str, pos: int) -> bool:
@@ -134,19 +213,18 @@ def _is_digit_at(text: str, pos: int) -> bool:
 
 def _behind_placeholder(text: str, cue: tuple[int, int]) -> tuple[int, int]:
     """The cue together with the placeholder in "The answer is [answer] 42"."""
-    placeholder = PLACEHOLDER.match(text, cue[1])
+    placeholder = _PLACEHOLDER.match(text, cue[1])
     end = placeholder.end() if placeholder else cue[1]
     return (cue[0], end) if _is_digit_at(text, end) and text[end - 1] != "-" else cue
 
 
-def _is_supposed(text: str, at: int) -> bool:
+def _is_supposed(low: str, at: int) -> bool:
     """True for "if the answer is …": the phrase at ``at`` announces nothing."""
-    before = lowered(text[max(0, at - 24) : at])
+    before = low[max(0, at - 24) : at]
     return vocabulary_of(before).condition_before.search(before) is not None
 
 
 _CUES_READ = 20
-_ECHO_REACH = 400
 
 
 @lru_cache(maxsize=512)
