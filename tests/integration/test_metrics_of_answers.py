@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 import lm_eval
 from lm_eval.cli import main
-from lm_eval.errors import ConfigError, LmEvalWarning, MissingExtraError
+from lm_eval.errors import ConfigError, LmEvalWarning
 from lm_eval.models.base import LM
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest
 
@@ -127,16 +126,12 @@ def test_texts_are_not_compared_where_answers_are_choices() -> None:
         scores(formats={"type": "generate", "metrics": ["f1"]})
 
 
-def test_mathematical_equality_with_and_without_sympy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mathematical_equality(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("math_verify")
     target = "{{ ['\\\\frac{1}{2}', 'none'] }}"
     monkeypatch.setattr(FixedLM, "reply", r"The final answer is \(\sin^2 x + \cos^2 x - 0.5\)")
-    plain = scores(**text_task(doc_to_target=target, primary_metric="math_equal"))
-    assert (plain["math_equal,none"], plain["primary"]) == (0.0, "math_equal")
-    pytest.importorskip("sympy")
-    proved = scores(
-        **text_task(doc_to_target=target, metric_list=[{"metric": "math_equal", "sympy": True}])
-    )
-    assert proved["math_equal,none"] == 1.0
+    scored = scores(**text_task(doc_to_target=target, primary_metric="math_equal"))
+    assert (scored["math_equal,none"], scored["primary"]) == (1.0, "math_equal")
 
 
 def test_majorities_go_by_the_metric_that_is_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,10 +148,9 @@ def test_majorities_go_by_the_metric_that_is_the_score(monkeypatch: pytest.Monke
     assert by_value["pass@5,none"] == 1.0
 
 
-def test_sympy_is_asked_for_where_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "sympy", None)
+def test_the_option_of_math_equal_that_went_is_named() -> None:
     listed = [{"metric": "math_equal", "sympy": True}]
-    with pytest.raises(MissingExtraError, match=r"lm-eval-formats\[math\]"):
+    with pytest.raises(ConfigError, match=r"no option 'sympy': math-verify decides"):
         scores(**text_task(metric_list=listed))
 
 

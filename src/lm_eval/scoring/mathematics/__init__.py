@@ -1,4 +1,4 @@
 """Whether two answers to a mathematical question are equal: ``math_equal``.
 
-Read in this order: notation, parse, algebra, symbolic, equal.
+Read in this order: equal, worker.
 """
