@@ -15,6 +15,7 @@ import pytest
 
 from tests.support import peer_files
 from tests.support.command_line import Outcome, Workplace
+from tests.support.golden import assert_golden
 from tests.support.paths import GOLDEN, SOURCE
 
 SCREENS = GOLDEN / "lab"
@@ -228,13 +229,13 @@ def test_one_item_is_counted_as_one_and_a_limit_shown_as_given(place: Workplace)
 
 
 def test_screens(place: Workplace) -> None:
-    """The whole screen, as plain text. To change it: read what is printed, and copy it."""
+    """The whole screen, as plain text. To change it: run with ``REGENERATE=1`` and read the diff."""
     run(place, "a", fmt="generate,mcqa")
     run(place, "b", "--num_fewshot", "1", "--limit", "15", fmt="generate,mcqa")
     done = place.cli("diff", "a", "b")
-    assert SCREENS.joinpath("diff.txt").read_text("utf-8") == plain(done.out)
+    assert_golden(SCREENS / "diff.txt", plain(done.out))
     again = place.cli("reread", "a", "--scorer", "first_label", "--show", "2")
-    assert SCREENS.joinpath("reread.txt").read_text("utf-8") == plain(again.out)
+    assert_golden(SCREENS / "reread.txt", plain(again.out))
 
 
 def plain(screen: str) -> str:

@@ -20,6 +20,7 @@ from lm_eval.lab.grammar.sample import FormatList, sample_formats
 from lm_eval.text.numbers import short
 from tests.support import logged_model, planted_model
 from tests.support.command_line import Outcome, Workplace
+from tests.support.golden import assert_golden
 from tests.support.paths import GOLDEN, SOURCE
 
 ITEMS = 40
@@ -86,7 +87,7 @@ def names(count: int = FORMATS, seed: int = 0) -> list[str]:
 
 
 def test_the_screens_of_a_sweep(place: Workplace) -> None:
-    """Every line that a sweep prints: of all cells, of some, of a search, and of a dry run."""
+    """Every line that a sweep prints: of all cells, of some, and of a dry run."""
     model = ["--model", "planted", "--model_args", "by_label=0.95", "--output_path", "out"]
     screens = []
     for flags in (
@@ -94,18 +95,18 @@ def test_the_screens_of_a_sweep(place: Workplace) -> None:
         ("--formats", "20", "--table", "full"),
         ("--formats", "20", "--budget", "3n"),
         ("--formats", "20", "--budget", "3n", "--table", "full"),
-        ("--formats", "12", "--search", "both", "--plots"),
-        ("--formats", "12", "--search", "best", "--dry_run"),
+        ("--formats", "12", "--plots"),
+        ("--formats", "12", "--budget", "2n", "--dry_run"),
     ):
         done = place.cli("sweep", "--tasks", "t.yaml", *model, *flags)
         assert done.code == 0, done.err
         screens.append(f"$ lm-eval sweep {' '.join(flags)}\n{done.out}")
     screen = re.sub(r"(results|sweep)_\d\S+\.json", r"\1_TIME.json", "\n".join(screens))
     shown = "".join(f"{line}\n" for line in screen.splitlines())
-    assert GOLDEN.joinpath("lab", "sweep.txt").read_text("utf-8") == shown
+    assert_golden(GOLDEN / "lab" / "sweep.txt", shown)
 
 
-@pytest.mark.parametrize("flags", [(), ("--budget", "3n"), ("--search", "both")])
+@pytest.mark.parametrize("flags", [(), ("--budget", "3n")])
 def test_a_narrow_screen(
     place: Workplace, flags: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -167,16 +168,6 @@ def test_a_comparison_says_the_same_of_the_same_scores(place: Workplace) -> None
     assert [row["score"] for row in found["rows"]] == swept["scores"]
     adjusted = sorted(pair["p_adjusted"] for pair in found["pairs"])
     assert adjusted == pytest.approx(sorted(filter(None, swept["adjusted_p"])))
-
-
-@pytest.mark.parametrize("flags", [("--budget", "1n"), ("--search", "both")])
-def test_formats_asked_on_different_items_are_not_compared(
-    place: Workplace, flags: tuple[str, str]
-) -> None:
-    words(sweep(place, *flags))
-    done = place.cli("compare", "out")
-    assert done.code == 1
-    assert "asks only some items under each format" in done.err
 
 
 def test_no_difference_and_nothing_read_are_said(place: Workplace) -> None:
@@ -315,17 +306,14 @@ def test_a_budget_asks_so_many_cells_evenly(place: Workplace) -> None:
     assert summary(place)["result"]["cells"] == 2 * ITEMS
 
 
-@pytest.mark.parametrize("flags", [("--budget", "2n"), ("--search", "best", "--budget", "120")])
-def test_compare_says_what_a_sweep_of_few_cells_is(
-    place: Workplace, flags: tuple[str, ...]
-) -> None:
-    words(sweep(place, *flags))
+def test_compare_says_what_a_sweep_of_few_cells_is(place: Workplace) -> None:
+    words(sweep(place, "--budget", "2n"))
     refused = place.cli("compare", str(place.folder / "out"))
     assert refused.code == 1
     assert "asks only some items under each format" in refused.err
     [path] = (place.folder / "out").rglob("sweep_*.json")
     assert f"What it found out about the formats is in {path}." in refused.err
-    assert "give the sweep again without --budget and --search" in refused.err
+    assert "give the sweep again without --budget" in refused.err
     words(sweep(place, output="whole"))
     assert place.cli("compare", str(place.folder / "whole")).code == 0
 
@@ -363,7 +351,7 @@ def test_a_model_does_not_get_the_answers_of_another(place: Workplace) -> None:
 
 
 def test_a_doc_keeps_its_examples_whichever_docs_are_asked(place: Workplace) -> None:
-    logged(place, "--search", "best", "--num_fewshot", "2")
+    logged(place, "--budget", "2n", "--num_fewshot", "2")
     first = set(asked(place))
     assert 0 < len(first) < CELLS
     words(logged(place, "--num_fewshot", "2"))
@@ -434,67 +422,6 @@ def test_the_estimate_holds_the_planted_distribution(place: Workplace) -> None:
         for one, score in zip(guess["per_format"], scores, strict=True)
     ]
     assert sum(inside) >= 34, "a nominal 38 of 40"
-
-
-# Searching
-
-
-@pytest.mark.parametrize("what", ["best", "worst", "both"])
-def test_a_search_finds_what_was_planted(place: Workplace, what: str) -> None:
-    best, worst = names()[5], names()[9]
-    said = words(sweep(place, "--search", what, model="planted", best=best, worst=worst))
-    found = summary(place)
-    planted = {"best": best, "worst": worst}
-    for extreme in found["result"]["extremes"]:
-        name = found["formats"][extreme["chosen"]]["name"]
-        assert name == planted[extreme["kind"]]
-        assert f"The {extreme['kind']} format that successive halving found is {name}" in said
-        assert (extreme["fresh"]["value"] > 0.9) == (extreme["kind"] == "best")
-    kinds = [extreme["kind"] for extreme in found["result"]["extremes"]]
-    assert kinds == (["best", "worst"] if what == "both" else [what])
-    assert found["cells"] < CELLS
-    apart = found["result"]["best_minus_worst"]
-    assert (apart is not None) == (what == "both")
-    assert apart is None or apart["difference"]["value"] > 0.8
-
-
-def test_fresh_items_took_no_part_in_the_search(place: Workplace) -> None:
-    words(sweep(place, "--search", "both", model="planted", best=names()[5]))
-    found = summary(place)
-    used = set()
-    for extreme in found["result"]["extremes"]:
-        used |= set(extreme["search"]["used_items"])
-    chosen = found["formats"][found["result"]["extremes"][0]["chosen"]]["name"]
-    docs = {sample["doc_id"] for sample in place.samples(f"t@{chosen}")}
-    assert len(docs - used) == found["result"]["fresh_items"] > 0
-    assert found["result"]["extremes"][0]["fresh"]["n"] == found["result"]["fresh_items"]
-    right = [s["acc"] for s in place.samples(f"t@{chosen}") if s["doc_id"] not in used]
-    assert sum(right) / len(right) == pytest.approx(
-        found["result"]["extremes"][0]["fresh"]["value"]
-    )
-
-
-def test_a_sweep_after_a_search_asks_the_rest_alone(place: Workplace) -> None:
-    words(logged(place, "--search", "best"))
-    searched = asked(place)
-    assert set(Counter(searched).values()) == {CHOICES}, "no cell is asked twice"
-    words(logged(place))
-    rest = asked(place)
-    assert not set(searched) & set(rest)
-    assert len(set(searched)) + len(set(rest)) == CELLS
-
-
-def test_a_search_warns_once_however_often_it_asks(place: Workplace) -> None:
-    place.task(metric_list=[{"metric": "acc"}, {"metric": "brier_score"}])
-    outcome = sweep(place, "--search", "both", "--search_method", "halving")
-    assert outcome.code == 0
-    assert outcome.err.count("'brier_score' in metric_list is left out") == 1
-
-
-def test_a_search_among_equals_says_that_nothing_was_found(place: Workplace) -> None:
-    said = words(sweep(place, "--search", "best"))
-    assert "so nothing shows yet that it differs" in said or "It is the base format itself" in said
-    assert "a figure that the choice itself distorts" in said
 
 
 # Other axes, several tasks, missing answers
@@ -582,9 +509,7 @@ def test_results_of_a_sweep_are_read_as_a_run(place: Workplace) -> None:
     assert len(chosen([run])[0]) == FORMATS
 
 
-@pytest.mark.parametrize(
-    ("flags", "count"), [((), 4), (("--search", "best"), 2), (("--budget", "60"), 2)]
-)
+@pytest.mark.parametrize(("flags", "count"), [((), 4), (("--budget", "60"), 2)])
 def test_plots_are_files(place: Workplace, flags: tuple[str, ...], count: int) -> None:
     said = words(sweep(place, "--plots", "plots", *flags))
     files = sorted((place.folder / "plots").iterdir())
@@ -593,13 +518,10 @@ def test_plots_are_files(place: Workplace, flags: tuple[str, ...], count: int) -
     assert b"<svg" in files[-1].read_bytes()
 
 
-@pytest.mark.parametrize(("flags", "rows"), [((), FORMATS), (("--search", "best"), 2)])
-def test_plots_without_a_folder_draw_the_scores(
-    place: Workplace, flags: tuple[str, ...], rows: int
-) -> None:
-    outcome = sweep(place, *flags, "--plots")
+def test_plots_without_a_folder_draw_the_scores(place: Workplace) -> None:
+    outcome = sweep(place, "--plots")
     assert outcome.code == 0
-    assert outcome.out.count("●") == rows
+    assert outcome.out.count("●") == FORMATS
 
 
 # Before anything is asked
@@ -612,8 +534,6 @@ def test_a_dry_run_counts_and_writes_nothing(place: Workplace) -> None:
     assert asked(place) == []
     assert not place.output.exists()
     assert not list(place.folder.rglob("formats_*.yaml"))
-    said = words(logged(place, "--search", "best", "--dry_run"))
-    assert "at most 272 would be asked: 192 to search, 80 to score what it finds." in said
 
 
 @pytest.mark.parametrize(
@@ -630,14 +550,7 @@ def test_a_dry_run_counts_and_writes_nothing(place: Workplace) -> None:
         (("--budget", "99n"), "have only 480"),
         (("--budget", "much"), "neither a number of cells"),
         (("--budget", "-3"), "neither a number of cells"),
-        (("--search", "best", "--budget", "11"), "12 formats need at least 12"),
-        (("--search", "both", "--budget", "20"), "each of the two searches"),
-        (("--search", "best", "--budget", "full"), "leave --search out"),
-        (("--search", "middle"), "Values: best, worst, both"),
-        (("--search", "best", "--search_method", "thompson"), "'thompson'. Values: halving"),
-        (("--search_method", "halving"), "add --search best, worst or both"),
-        (("--search", "best", "--max_failed", "1%"), "needs every answer"),
-        (("--search", "best", "--limit", "2", "--formats", "2"), "at least 3 items"),
+        (("--search", "best"), "no longer has --search. Sample a list with --formats 20"),
         (("--axis", "colour"), "Values: layout"),
         (("--axis", "reasoning"), "the model writes nothing, so it cannot reason"),
         (("--axis", "shots", "--num_fewshot", "2"), "--num_fewshot cannot be given"),

@@ -101,6 +101,14 @@ def real(**settings: Any) -> dict[str, Any]:
     return {"type": real_number, **settings}
 
 
+_SEARCH = (
+    "Sample a list with --formats 20: the sweep names its best and its worst format. With --budget 4n "
+    "it estimates from fewer answers how far apart they are."
+)
+_GONE = {"sweep --search": _SEARCH, "sweep --search_method": _SEARCH}
+"""Options that a command had, and what to do instead."""
+
+
 def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Namespace:
     """The arguments of a command; an unknown one is an error that names the nearest option."""
     args, unknown = parser.parse_known_args(arguments)
@@ -109,6 +117,8 @@ def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Na
         name = unknown[0].partition("=")[0]
         if not name.startswith("-"):
             raise UsageError(f"{command} takes no argument {name!r}. See {command[:-1]} -h`.")
+        if (gone := _GONE.get(f"{args.command} {name}")) is not None:
+            raise UsageError(f"{command} no longer has {name}. {gone}")
         options = _options(parser, args.command)
         raise UsageError(
             f"{command} has no option {name!r}.{did_you_mean(name, options)} "

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 
 from lm_eval.lab.compare.findings import print_findings
 from lm_eval.lab.compare.values import ALPHA
-from lm_eval.lab.sweep.search import SearchResult
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
 from lm_eval.lab.sweep.tables import COLUMNS, MOVABLE, table
-from lm_eval.lab.sweep.words import OTHER_AXES, name_of, paid, ran_out, slot_words, unread_words
+from lm_eval.lab.sweep.words import OTHER_AXES, name_of, paid, slot_words, unread_words
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.partial.distribution import CALIBRATED
 from lm_eval.text.columns import FittingTable
-from lm_eval.text.numbers import counted, percent, short, short_interval, short_p
+from lm_eval.text.numbers import counted, percent, short, short_interval
 from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
@@ -92,14 +91,6 @@ def _lines(sweep: Sweep) -> Iterator[tuple[str, str]]:
             f"median {_with_ends(q[50])}; 5 % below {_with_ends(q[5])}, 5 % above "
             f"{_with_ends(q[95])}; mean {_with_ends(estimated.mean)}",
         )
-    elif isinstance(result, SearchResult):
-        if result.apart is not None:
-            apart = result.apart
-            yield (
-                "Best − worst",
-                f"{_with_ends(apart.difference)} on {counted(result.fresh_items, 'fresh item')}, "
-                f"{short_p(apart.p)} ({apart.test})",
-            )
     elif result.spread.value:
         yield from _of_full(sweep, result)
     for text in paid(sweep):
@@ -129,9 +120,6 @@ def _remarks(sweep: Sweep) -> Iterator[str]:
         if result.distribution.mean.method != CALIBRATED:
             yield "The intervals are approximate: so few formats or cells were not tried in simulations."
         yield from result.distribution.warnings
-    if isinstance(result, SearchResult):
-        yield from ran_out(result)
-    if not isinstance(result, FullSweep):
         yield unread_words(sweep, "the differences")
     yield OTHER_AXES.get(sweep.plan.formats.axis, "")
     yield from sweep.notes

@@ -14,7 +14,6 @@ from lm_eval.cli.program import (
     add_options,
     add_paths,
     examples,
-    one_of,
     real,
     whole,
 )
@@ -76,12 +75,8 @@ _SWEEP = {
     "reasoning; one at a time",
     "--budget CELLS": "ask only this many (format, item) cells and estimate the rest: a number, a "
     "multiple of the number of items such as 2n, or full (default)",
-    "--search best|worst|both": "find the extremes with few cells (--budget; by default 4 items "
-    "per format in the first of several rounds), then score them on fresh items",
     "--table screen|full": "how the result is shown: on one screen, or with every finding in a "
     "sentence (default: screen)",
-    "--search_method METHOD": "halving (default, and the only method): all formats on the same few "
-    "items, the better half on more, and so on",
     **_PLOTS,
 }
 _POWER = {
@@ -177,7 +172,6 @@ def add_sweep(commands: Any) -> None:
         epilog=examples(
             ("lm-eval sweep --tasks demo_mcq --formats 20", "20 formats on all items"),
             ("lm-eval sweep --tasks demo_mcq --formats 50 --budget 2n", "at the cost of 2 formats"),
-            ("lm-eval sweep --tasks demo_mcq --formats 20 --search both", "the best and the worst"),
             ("lm-eval sweep --tasks demo_mcq --formats formats.yaml", "a saved list again"),
         ),
     )
@@ -185,7 +179,6 @@ def add_sweep(commands: Any) -> None:
         parser,
         _SWEEP,
         axis={"metavar": "AXIS"},
-        search_method={"type": one_of("halving")},
         table={"default": "screen"},
         plots={"const": IN_TERMINAL},
     )

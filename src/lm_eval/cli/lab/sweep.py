@@ -7,7 +7,6 @@ errors in the request are raised there, before a model is loaded.
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import warnings
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,6 @@ from lm_eval.lab.grammar.sample import MOST_CHOICES, FormatList, sample_formats
 from lm_eval.lab.stored.run import sweep_path
 from lm_eval.lab.sweep import sweep as sweeping
 from lm_eval.lab.sweep.cells import Asker, OpenedModel, SweptTask
-from lm_eval.lab.sweep.search import KEPT_FRESH
 from lm_eval.lab.sweep.sweep import MIN_ITEMS, Plan, Sweep
 from lm_eval.lab.sweep.tables import check_folder, print_sweep, save_plots, sweep_scores_plot
 from lm_eval.models.base import LM
@@ -50,8 +48,6 @@ from lm_eval.text.terminal import console, print_line
 MIN_FORMATS = 2
 DEFAULT_AXIS = AXES[0]
 ANSWERS = "answers.sqlite"
-FIRST_ITEMS = 4
-"""Items in the first round of a search without a budget, which asks all formats."""
 
 
 def sweep(args: argparse.Namespace) -> int:
@@ -65,7 +61,6 @@ def sweep(args: argparse.Namespace) -> int:
             formats=args.formats,
             axis=args.axis,
             budget=args.budget,
-            search=args.search,
             seed=seed_of(args.seed),
             saves=not args.dry_run,
         )
@@ -89,15 +84,6 @@ def check(args: argparse.Namespace) -> None:
     if args.formats is None:
         raise UsageError(
             "How many formats? Give --formats 50, or a file with a list that an earlier sweep saved."
-        )
-    if args.search is not None and args.max_failed != "0":
-        raise UsageError(
-            "--search compares formats on the same items and needs every answer, so --max_failed cannot "
-            "be given with it."
-        )
-    if args.search is None and args.search_method is not None:
-        raise UsageError(
-            "--search_method says how to search, but not what for: add --search best, worst or both."
         )
     if args.plots not in (None, IN_TERMINAL):
         check_folder(args.plots)
@@ -167,16 +153,12 @@ def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
         tasks, asked = prepared.asker.tasks_of(plan.cells())
         estimate = total_estimate(forecast(asked, tasks))
         name = f"{plan.name}, {plan.num_formats} formats"
-        forecasts.append(Forecast(name, plan.most_cells, estimate))  # its docs are cells
+        forecasts.append(Forecast(name, plan.asked_cells, estimate))  # its docs are cells
         text = (
             f"{plan.name}: {plan.num_formats} formats ({plan.formats.axis}) × {plan.num_items} items = "
-            f"{plan.all_cells:,} cells; {'' if plan.search is None else 'at most '}"
-            f"{plan.most_cells:,} would be asked"
+            f"{plan.all_cells:,} cells; {plan.asked_cells:,} would be asked."
         )
-        if plan.search is not None:
-            choosing, again = plan.search_cells
-            text += f": {choosing:,} to search, {again:,} to score what it finds"
-        print_line(f"{text}.")
+        print_line(text)
     console().print()
     print_forecasts(forecasts, console(), prices=run.prices)
 
@@ -193,7 +175,6 @@ class Wanted:
     axis: str | None = None
     """None: the axis of the saved list, or layout."""
     budget: str | None = None
-    search: str | None = None
     seed: int = 0
     saves: bool = True
     """Whether a new list is written; a dry run writes nothing."""
@@ -218,19 +199,13 @@ def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel)
             "with it."
         )
     clusters = {task.cluster_of(doc) for doc in chosen} - {None}
-    check_items(task.name, len(chosen), len(clusters) or None, wanted.search)
-    budget = parse_budget(
-        wanted.budget,
-        num_formats=len(formats),
-        num_items=len(chosen),
-        search=wanted.search,
-    )
+    check_items(task.name, len(chosen), len(clusters) or None)
+    budget = parse_budget(wanted.budget, num_formats=len(formats), num_items=len(chosen))
     plan = Plan(
         name=task.name if task.format_name else f"{task.name}@{formats.base.name}",
         formats=formats,
         num_items=len(chosen),
         budget=budget,
-        search=wanted.search,
         seed=wanted.seed,
     )
     asker = Asker(run, [SweptTask(task, sample) for sample in formats], chosen, opened)
@@ -322,15 +297,12 @@ def _check_list(formats: FormatList, base: PromptFormat, wanted: Wanted, path: P
         )
 
 
-def check_items(name: str, num_items: int, num_clusters: int | None, search: str | None) -> None:
+def check_items(name: str, num_items: int, num_clusters: int | None) -> None:
     """Raise a ``UsageError`` if there are too few items, or all belong to one cluster."""
-    needed = KEPT_FRESH if search is not None else MIN_ITEMS
-    if num_items < needed:
-        need = f"a sweep compares formats on at least {needed} items"
-        if search is not None:
-            why = "some to choose with and some to score again what was chosen"
-            need = f"a search needs at least {needed} items, {why}"
-        raise UsageError(f"{name}: {need}; there {_are(num_items)}.")
+    if num_items < MIN_ITEMS:
+        raise UsageError(
+            f"{name}: a sweep compares formats on at least {MIN_ITEMS} items; there {_are(num_items)}."
+        )
     if num_clusters == 1:
         raise UsageError(
             f"{name}: all {num_items:,} items belong to one cluster, so nothing can be said about "
@@ -342,33 +314,18 @@ def _are(count: int) -> str:
     return f"{'is' if count == 1 else 'are'} {count}"
 
 
-def parse_budget(
-    text: str | None, *, num_formats: int, num_items: int, search: str | None
-) -> int | None:
+def parse_budget(text: str | None, *, num_formats: int, num_items: int) -> int | None:
     """The number of cells that ``--budget`` asks for, None for all of them.
 
     ``text`` is ``2n`` (twice the items), a number of cells, ``full``, or None.
-
-    A search without a budget gets enough cells for ``FIRST_ITEMS`` of every format in its first round.
     """
-    total, searches = num_formats * num_items, 2 if search == "both" else 1
-    if text is None and search is not None:
-        of_each = FIRST_ITEMS * math.ceil(math.log2(num_formats))
-        return min(total, searches * of_each * num_formats)
     if text is None or text == "full":
-        if search is not None:
-            raise UsageError(
-                "--search asks less than everything, so --budget full has no meaning with it. A "
-                "full sweep names the best and worst format anyway: leave --search out."
-            )
         return None
-    cells = _cells(text, num_items)
-    least = searches * num_formats
-    if cells < least:
-        why = "each of the two searches asks every format once" if searches > 1 else "one each"
+    cells, total = _cells(text, num_items), num_formats * num_items
+    if cells < num_formats:
         raise UsageError(
             f"--budget {text} is {counted(cells, 'cell')}, but {num_formats} formats need at least "
-            f"{least:,} ({why}). Give --budget {least} or more, or fewer --formats."
+            f"{num_formats:,}, one each. Give --budget {num_formats} or more, or fewer --formats."
         )
     if cells > total:
         raise UsageError(

@@ -356,10 +356,10 @@ def _different_items(measurements: Sequence[Measurement], common: int) -> str:
     if summary is not None:
         shared = ", or give --intersect to compare on what they share" if common else ""
         return (
-            "A sweep with --budget or --search asks only some items under each format, so its formats "
+            "A sweep with --budget asks only some items under each format, so its formats "
             f"have few items to pair, or none: {sizes}; {common} are in all of them. What it found out "
             f"about the formats is in {summary}. To compare them item by item, give the sweep again "
-            f"without --budget and --search{shared}."
+            f"without --budget{shared}."
         )
     if not common:
         return f"These runs have no item in common: {sizes}. Are they of the same task and split?"

@@ -30,7 +30,6 @@ from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome, Run
 from lm_eval.run.prepare import prepare
 from lm_eval.scoring.results import TaskResult
-from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import Bools, Floats
 from lm_eval.tasks.task import ConfigurableTask, Doc
 
@@ -85,7 +84,6 @@ class Asker:
         self.doc_ids = doc_ids
         self.known = CellScores(len(tasks), len(doc_ids))
         self._opened = opened
-        self._warned: set[str] = set()
         self._row = {task.name: row for row, task in enumerate(tasks)}
         self._item = {doc_id: item for item, doc_id in enumerate(doc_ids)}
 
@@ -97,26 +95,9 @@ class Asker:
             warnings.simplefilter("ignore")  # they are shown when the docs are asked
             prepare(first, options, held_docs=0)
 
-    def scores(self, formats: Sequence[int], items: Sequence[int]) -> Floats:
-        """The scores of these formats on these items; asks the cells that are not known yet."""
-        known = self.known.is_known
-        new = [(row, item) for row in formats for item in items if not known[row, item]]
-        if new:
-            self._execute(self._docs_of(new), None)
-        return self.known.scores[np.ix_(formats, items)]
-
     def write(self, cells: Iterable[Cell] | None, output_path: str | None) -> Path | None:
         """Ask these cells (None: all) as one run; return the path of its results, if written."""
         return self._execute(self._docs_of(cells), output_path).path
-
-    def rewrite(self, output_path: str) -> Path | None:
-        """Write the results of all cells known so far as one run, without counting anything again."""
-        before = self.known
-        self.known = CellScores(len(self.tasks), len(self.doc_ids))
-        try:
-            return self.write(before.cells(), output_path)
-        finally:
-            self.known = before
 
     def measurements(self, items: Sequence[int]) -> list[Measurement]:
         """Each format on these items, ready to be compared; all of these cells must be known."""
@@ -147,12 +128,6 @@ class Asker:
             missing=len(self.doc_ids) - int(known.is_known[row].sum()),
         )
 
-    @property
-    def higher_is_better(self) -> bool:
-        """Whether higher is better, for the metric shown as the score."""
-        with one_warning_for_all([task.name for task in self.tasks], self._warned):
-            return bool(task_metrics(self.tasks[0])[0].higher_is_better)
-
     def tasks_of(self, cells: Iterable[Cell] | None) -> tuple[list[SweptTask], Run]:
         """The tasks of a run that asks these cells, and the run with the docs of each."""
         return self._asking(self._docs_of(cells))
@@ -174,7 +149,7 @@ class Asker:
     def _execute(self, docs: Mapping[str, Sequence[int]], output_path: str | None) -> Outcome:
         tasks, run = self._asking(docs)
         items = RunItems()
-        with one_warning_for_all([task.name for task in self.tasks], self._warned):
+        with one_warning_for_all([task.name for task in self.tasks]):
             outcome = execute(
                 replace(run, output_path=output_path),
                 tasks,
@@ -276,11 +251,8 @@ class SweptTask(ConfigurableTask):
 
 
 @contextmanager
-def one_warning_for_all(names: Sequence[str], given: set[str]) -> Iterator[None]:
-    """Give each kind of warning once, for the first format, with the number of others it holds for.
-
-    ``given`` collects the kinds given so far, which are not given again.
-    """
+def one_warning_for_all(names: Sequence[str]) -> Iterator[None]:
+    """Give each kind of warning once, for the first format, with the number of others it holds for."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -292,10 +264,7 @@ def one_warning_for_all(names: Sequence[str], given: set[str]) -> Iterator[None]
     for text, alike in by_text.items():
         names_format = any(named.search(str(warning.message)) for warning in alike)
         kinds.setdefault(text[:_SAME] if names_format else text, []).extend(alike)
-    for kind, alike in kinds.items():
-        if kind in given:
-            continue
-        given.add(kind)
+    for alike in kinds.values():
         others = len({str(warning.message) for warning in alike}) - 1
         have = "format has" if others == 1 else "formats have"
         more = f" ({others} other {have} the like; see `notes` in the results.)"

@@ -1,7 +1,7 @@
-"""A task under many formats of a list: all cells, some of them, or a search for the extremes.
+"""A task under many formats of a list: all cells, or some of them.
 
 In: a ``Plan`` and an ``Asker``. Out: a ``Sweep``, whose ``result`` is a ``FullSweep`` (every format on
-every item), a ``PartialSweep`` (an estimate from some of the cells) or a ``SearchResult``.
+every item) or a ``PartialSweep`` (an estimate from some of the cells).
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from lm_eval.lab.compare.values import Comparison, Pair
 from lm_eval.lab.grammar.sample import FormatList
 from lm_eval.lab.stored.measurement import Measurement
 from lm_eval.lab.sweep.cells import Asker, Cell
-from lm_eval.lab.sweep.search import HALVING, SearchResult, most_cells, search
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.components import Components, SlotEffect, slot_effects
 from lm_eval.stats.estimates import Estimate
@@ -145,7 +144,6 @@ class Plan:
     num_items: int
     budget: int | None = None
     """How many cells to ask; None: all."""
-    search: str | None = None
     seed: int = 0
 
     @property
@@ -157,24 +155,15 @@ class Plan:
         return self.num_formats * self.num_items
 
     def cells(self) -> list[Cell] | None:
-        """The cells to ask, None for all; for a search, as many as it may ask, spread evenly."""
+        """The cells to ask, None for all."""
         if self.budget is None:
             return None
-        return balanced_cells(self.num_formats, self.num_items, self.most_cells, self.seed)
+        return balanced_cells(self.num_formats, self.num_items, self.budget, self.seed)
 
     @property
-    def most_cells(self) -> int:
-        """The number of cells to ask; for a search, the largest it may be."""
-        if self.budget is None:
-            return self.all_cells
-        return self.budget if self.search is None else min(self.all_cells, sum(self.search_cells))
-
-    @property
-    def search_cells(self) -> tuple[int, int]:
-        """How many cells a search may ask to choose formats, and to score its choices again."""
-        assert self.budget is not None, "a search has a budget"
-        assert self.search is not None, "only a search has these"
-        return most_cells(self.num_formats, self.num_items, self.budget, self.search)
+    def asked_cells(self) -> int:
+        """How many cells are asked."""
+        return self.all_cells if self.budget is None else self.budget
 
 
 @dataclass(frozen=True)
@@ -195,7 +184,7 @@ class PartialSweep:
         return {"kind": "few cells", **self.distribution.to_dict(), "seen": list(self.seen)}
 
 
-Result: TypeAlias = FullSweep | PartialSweep | SearchResult
+Result: TypeAlias = FullSweep | PartialSweep
 
 
 @dataclass(frozen=True)
@@ -230,8 +219,6 @@ class Sweep:
             "num_formats": plan.num_formats,
             "num_items": plan.num_items,
             "budget": plan.budget,
-            "search": plan.search,
-            "search_method": HALVING if plan.search else None,
             "cells": self.cells,
             "all_cells": plan.all_cells,
             "answers_reused": self.reused,
@@ -259,14 +246,12 @@ def sweep(
 ) -> Sweep:
     """Ask the cells of the plan and analyse the scores; a run's files go to ``output_path``."""
     notes: list[str] = []
+    path = asker.write(plan.cells(), output_path)
     result: Result
-    if plan.search is not None:
-        result = search(asker, plan.search, budget=plan.budget or 0, seed=plan.seed)
-        path = asker.rewrite(output_path) if output_path is not None else None
+    if plan.budget is not None and plan.budget < plan.all_cells:
+        result = _partial(plan, asker, notes)
     else:
-        path = asker.write(plan.cells(), output_path)
-        analyse = _partial if _is_partial(plan) else _full
-        result = analyse(plan, asker, notes)
+        result = _full(plan, asker, notes)
     known = asker.known
     return Sweep(
         plan=plan,
@@ -282,10 +267,6 @@ def sweep(
         notes=tuple(notes),
         files={**files, **({} if path is None else {"results": str(path)})},
     )
-
-
-def _is_partial(plan: Plan) -> bool:
-    return plan.budget is not None and plan.budget < plan.all_cells
 
 
 def _partial(plan: Plan, asker: Asker, notes: list[str]) -> PartialSweep:

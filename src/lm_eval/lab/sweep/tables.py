@@ -14,7 +14,6 @@ from lm_eval.errors import UsageError
 from lm_eval.lab.show.phrases import chance
 from lm_eval.lab.show.plots import Plot, load_matplotlib, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
-from lm_eval.lab.sweep.search import Extreme, SearchResult
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
 from lm_eval.lab.sweep.words import name_of, sentences, title
 from lm_eval.stats.estimates import Estimate
@@ -30,14 +29,13 @@ SHOWN = 5
 """How many formats a table shows from each end; the JSON file has all of them."""
 ALL_SHOWN = 2 * SHOWN
 """Up to this many formats, the table shows all."""
-MOVABLE = ("differs", "chance", "choosing", "read", "p", "against")
+MOVABLE = ("differs", "chance", "read", "p", "against")
 COLUMNS = (
     Column("what", ""),
     Column("name", "Format", wraps=True, stays=True),
     Column("score", "Score", is_number=True, stays=True),
     Column("interval", "95 % CI", stays=True),
     Column("n", "Items", is_number=True, stays=True),
-    Column("choosing", "While choosing", is_number=True),
     Column("against", "Against base", is_number=True),
     Column("p", "p", is_number=True),
     Column("chance", "Best / worst", is_number=True),
@@ -64,11 +62,6 @@ def _columns_note(sweep: Sweep) -> str:
     result = sweep.result
     if isinstance(result, PartialSweep):
         return "Score: estimated for all items. Items: how many of them were asked."
-    if isinstance(result, SearchResult):
-        return (
-            "Score, Against base and p: on the fresh items alone. While choosing: the score, and on how "
-            "many items."
-        )
     has_several = sweep.plan.num_formats > 2
     adjusted = ", adjusted after Benjamini and Hochberg" if has_several else ""
     return (
@@ -78,12 +71,8 @@ def _columns_note(sweep: Sweep) -> str:
 
 
 def table(sweep: Sweep) -> FittingTable:
-    """The best and worst formats and the base; for a search, its choices and the base."""
+    """The best and worst formats, and the base."""
     result = sweep.result
-    if isinstance(result, SearchResult):
-        rows = [_extreme_row(sweep, extreme) for extreme in result.extremes]
-        base = _cells(sweep, 0, result.base, what="base", differs="")
-        return FittingTable(COLUMNS, (rows, [base]), MOVABLE)
     order = _best_first(sweep, result.scores)
     if len(order) <= ALL_SHOWN:
         return FittingTable(COLUMNS, ([_row(sweep, result, row) for row in order],), MOVABLE)
@@ -108,19 +97,6 @@ def _row(sweep: Sweep, result: FullSweep | PartialSweep, row: int) -> Cells:
         against="" if pair is None else short_signed(pair.difference.value, 3),
         p="" if p is None else p_cell(p),
         chance=f"{chance(result.p_best[row])} / {chance(result.p_worst[row])}",
-    )
-
-
-def _extreme_row(sweep: Sweep, extreme: Extreme) -> Cells:
-    pair, choosing = extreme.against_base, extreme.search.while_choosing
-    return _cells(
-        sweep,
-        extreme.chosen,
-        extreme.fresh,
-        what=extreme.kind,
-        choosing=f"{short(choosing.value)} on {choosing.n:,}",
-        against="" if pair is None else short_signed(pair.difference.value, 3),
-        p="" if pair is None else p_cell(pair.p),
     )
 
 
@@ -159,13 +135,8 @@ def plots(sweep: Sweep) -> dict[str, Plot]:
 
 
 def sweep_scores_plot(sweep: Sweep) -> ScoresPlot:
-    """The scores of all formats, best first; for a search, of its choices and the base."""
+    """The scores of all formats, best first."""
     result, names = sweep.result, [sample.name for sample in sweep.plan.formats]
-    if isinstance(result, SearchResult):
-        rows = [(f"{end.kind}: {names[end.chosen]}", end.fresh) for end in result.extremes]
-        rows.append((f"base: {names[0]}", result.base))
-        title = f"{sweep.plan.name}: scores on {result.fresh_items} fresh items"
-        return scores_plot(rows, title=title)
     rows = [(names[row], result.scores[row]) for row in _best_first(sweep, result.scores)]
     title = f"{sweep.plan.name}: score by format, with its 95 % interval"
     return scores_plot(rows, title=title)

@@ -1,4 +1,4 @@
-"""A sweep in sentences, the most important first: what all cells show, a few cells, or a search.
+"""A sweep in sentences, the most important first: what all cells show, or a few.
 
 In: a ``Sweep``. Out: plain text. Names and slot values are data and go through ``visible``.
 """
@@ -9,13 +9,11 @@ from lm_eval.lab.compare.details import facts
 from lm_eval.lab.compare.findings import findings, in_text
 from lm_eval.lab.compare.values import ALPHA
 from lm_eval.lab.show.phrases import MANY_FORMATS, chance, clipped, fair_words
-from lm_eval.lab.sweep.search import FEW_FRESH, Extreme, SearchResult
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Plan, Sweep
 from lm_eval.stats.components import SlotEffect
 from lm_eval.stats.estimates import Estimate
-from lm_eval.stats.paired import Paired
 from lm_eval.stats.partial.distribution import CALIBRATED
-from lm_eval.text.numbers import counted, percent, short, short_interval, short_p, short_signed
+from lm_eval.text.numbers import counted, percent, short, short_interval, short_p
 from lm_eval.text.terminal import visible
 
 FEW_FOR_QUANTILES = 10
@@ -42,10 +40,8 @@ def sentences(sweep: Sweep) -> list[str]:
     result = sweep.result
     if isinstance(result, FullSweep):
         words = _full_words(sweep, result)
-    elif isinstance(result, PartialSweep):
-        words = _partial_words(sweep, result)
     else:
-        words = _search_words(sweep, result)
+        words = _partial_words(sweep, result)
     about = OTHER_AXES.get(sweep.plan.formats.axis, "")
     words = [*words, about, *sweep.notes, *paid(sweep)]
     return [sentence for sentence in words if sentence]
@@ -179,62 +175,6 @@ def _how_sure(method: str) -> str:
         "The intervals are approximate: so few formats or cells, or scores other than right or wrong, "
         "were not tried in simulations."
     )
-
-
-# A search
-
-
-def _search_words(sweep: Sweep, result: SearchResult) -> list[str]:
-    plan, items = sweep.plan, counted(result.fresh_items, "fresh item")
-    words = [_extreme(plan, extreme, items) for extreme in result.extremes]
-    words.append(
-        f"The base format {name_of(plan, 0)} scores {short(result.base.value, 2)}"
-        f"{ends(result.base)} on the same {items.removeprefix('1 ')}."
-    )
-    if result.apart is not None:
-        words.append(
-            f"Best minus worst on fresh items: {_difference(result.apart)}. That is a fair figure for "
-            "how far the format moves the score, as neither was chosen on these items."
-        )
-    if result.fresh_items < FEW_FRESH:
-        words.append(
-            f"With so few fresh items ({result.fresh_items}), intervals are wide. More items help, or a "
-            "smaller --budget."
-        )
-    return [*words, *ran_out(result), unread_words(sweep, "a difference")]
-
-
-def _extreme(plan: Plan, extreme: Extreme, items: str) -> str:
-    choosing, fresh = extreme.search.while_choosing, extreme.fresh
-    text = (
-        f"The {extreme.kind} format that {extreme.search.method} found is "
-        f"{name_of(plan, extreme.chosen)}: {short(fresh.value, 2)}{ends(fresh)} on "
-        f"{items}. While it was chosen it "
-        f"scored {short(choosing.value, 2)} on {counted(choosing.n, 'item')}, a figure that the choice "
-        "itself distorts"
-    )
-    if extreme.against_base is None:
-        return f"{text}. It is the base format itself."
-    text += f". Against the base format on the fresh items: {_difference(extreme.against_base)}"
-    if extreme.against_base.p >= ALPHA:
-        text += ", so nothing shows yet that it differs from the base format"
-    return f"{text}."
-
-
-def _difference(pair: Paired) -> str:
-    difference = pair.difference
-    return f"{short_signed(difference.value)}{ends(difference)}, {short_p(pair.p)} by {pair.test}"
-
-
-def ran_out(result: SearchResult) -> list[str]:
-    reasons: dict[str, list[str]] = {}
-    for extreme in result.extremes:
-        if extreme.search.reason is not None:
-            reasons.setdefault(extreme.search.reason, []).append(extreme.kind)
-    return [
-        f"In the search for the {' and in that for the '.join(kinds)}, {reason}."
-        for reason, kinds in reasons.items()
-    ]
 
 
 # In every sweep

@@ -59,16 +59,12 @@ def test_the_axis_shots_brings_its_own_number_and_seed(base: ConfigurableTask) -
 
 def test_one_warning_speaks_for_all_formats() -> None:
     names = ["t@a", "t@ab", "t@c"]
-    said_before: set[str] = set()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        with one_warning_for_all(names, said_before):
+        with one_warning_for_all(names):
             for name in names:
                 warnings.warn(f"{name}: its labels are no tokens.", LmEvalWarning, stacklevel=1)
             warnings.warn("Something about the model.", LmEvalWarning, stacklevel=1)
-            warnings.warn("Something about the model.", LmEvalWarning, stacklevel=1)
-        with one_warning_for_all(names, said_before):
-            warnings.warn("t@c: its labels are no tokens.", LmEvalWarning, stacklevel=1)
             warnings.warn("Something about the model.", LmEvalWarning, stacklevel=1)
             for name in names[:2]:
                 warnings.warn(f"{name}: another thing.", LmEvalWarning, stacklevel=1)
@@ -81,5 +77,5 @@ def test_one_warning_speaks_for_all_formats() -> None:
 
 
 def test_errors_pass_the_warnings_by() -> None:
-    with pytest.raises(KeyError), one_warning_for_all(["t@a"], set()):
+    with pytest.raises(KeyError), one_warning_for_all(["t@a"]):
         raise KeyError("x")
