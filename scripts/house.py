@@ -51,7 +51,7 @@ ADDRESSES = (
 """What users import by these names, and what lies below the first two."""
 STATS = "lm_eval.stats"
 MOST_IN_A_FOLDER = 15
-SHORT, LONG = 100, 450
+SHORT, LONG = 100, 700
 DEMO_RUN = ("run", "--tasks", "demo_mcq@generate", "--model", "dummy")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 

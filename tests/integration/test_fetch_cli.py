@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.command_line import Workplace
-from tests.support.servers.data_hub import DataHub, Fault
+from tests.support.servers.data_hub import DataHub
 
 pytest.importorskip("pyarrow")
 
@@ -20,7 +20,6 @@ from tests.integration.test_hub_data import (
     SCRIPT,
     SIMPLE,
     jsonl,
-    parquet,
     readme,
 )
 
@@ -191,24 +190,3 @@ def test_wrong_use(hub: DataHub, place: Workplace) -> None:
     place.write("file", "x")
     assert "cannot hold 'org/data'" in place.cli("fetch", "t.yaml", "--to", "file").out
     assert "--num_fewshot" in place.cli("fetch", "t.yaml", "-f", "-1").err
-
-
-def test_a_fetch_that_broke_goes_on(
-    hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from lm_eval.data.hub import client
-
-    monkeypatch.setattr(client, "_FIRST_PAUSE_S", 0.01)
-    hub.repos["org/data"] = {
-        "main": {
-            **SIMPLE,
-            "data/test-00000-of-00001.parquet": parquet([{"question": "x" * 99_999}]),
-        }
-    }
-    hub.faults = [Fault("/lfs/", cut_at=200, times=4)]
-    done = place.cli("fetch", "t.yaml", "-f", "0", "--to", "usb")
-    assert done.code == 1
-    assert "of it are here. Try again: it goes on where it stopped" in done.out
-    hub.requests.clear()
-    assert place.cli("fetch", "t.yaml", "-f", "0", "--to", "usb").code == 0
-    assert [asked.range for asked in hub.requests if "/lfs/" in asked.path] == ["bytes=800-"]

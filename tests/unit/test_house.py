@@ -61,7 +61,7 @@ def test_figures(write: Callable[..., Path], tmp_path: Path) -> None:
         "longest function, in lines": "lm_eval.cli.main: 2",
         "signatures with Any in lm_eval.stats": "50% (1 of 2)",
         "modules under 100 lines": "8",
-        "modules over 450 lines": "0",
+        "modules over 700 lines": "0",
     }
     assert "  lm_eval.engine ← lm_eval.cli\n" in lists
     assert "  lm_eval.stats.numeric ← lm_eval.stats.spread\n" in lists
@@ -73,7 +73,7 @@ def test_modules_are_chapters() -> None:
     """A part of one importer belongs to it, and nothing longer than a chapter is one module."""
     ours = figures(printed())
     assert int(ours["modules with one importer"]) <= MOST_WITH_ONE_IMPORTER
-    assert ours["modules over 450 lines"] == "0"
+    assert ours["modules over 700 lines"] == "0"
 
 
 def test_demo_run_enters_few_modules() -> None:

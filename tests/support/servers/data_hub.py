@@ -8,10 +8,12 @@ it matches.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 import threading
+import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -30,6 +32,7 @@ class Asked:
     authorization: str
     host: str
     range: str
+    method: str = "GET"
 
 
 @dataclass
@@ -43,6 +46,8 @@ class Fault:
     """Break the connection after this many bytes of the body."""
     corrupt: bool = False
     """Change a byte of the body."""
+    drips: bool = False
+    """Send a byte now and then, headers included."""
     times: int = 1
 
 
@@ -57,6 +62,10 @@ class DataHub:
     large: str = r".*\.(?:parquet|arrow|zst)"
     """Files that are sent from another host."""
     page_size: int = 1000
+    links_to: str = ""
+    """The next page of every list, whatever it is."""
+    sends_away: str = ""
+    """Paths that are redirected to another host."""
     ignores_range: bool = False
     is_gone: bool = False
     """Connections that are still open get no answer any more."""
@@ -96,11 +105,10 @@ class DataHub:
 
     def fetched(self) -> list[str]:
         """The data files that were sent, each time that one was."""
-        return [
-            r.path.removeprefix("/lfs/") for r in self.requests if r.path.startswith("/lfs/")
-        ] + [
+        sent = [r for r in self.requests if r.method == "GET"]
+        return [r.path.removeprefix("/lfs/") for r in sent if r.path.startswith("/lfs/")] + [
             r.path.split("/resolve/")[1].partition("/")[2]
-            for r in self.requests
+            for r in sent
             if "/resolve/" in r.path and not re.fullmatch(self.large, r.path)
         ]
 
@@ -144,7 +152,7 @@ class _DataHandler(BaseHTTPRequestHandler):
     def log_message(self, *_: Any) -> None:
         pass
 
-    def _answer(self) -> None:
+    def _answer(self) -> None:  # noqa: PLR0911 - one for each kind of address
         hub = self.answers
         if hub.is_gone:
             self.close_connection = True
@@ -154,8 +162,14 @@ class _DataHandler(BaseHTTPRequestHandler):
         path = unquote(parts.path)
         given = self.headers.get("Authorization", "")
         host = self.headers.get("Host", "")
-        hub.requests.append(Asked(path, given, host, self.headers.get("Range", "")))
+        hub.requests.append(Asked(path, given, host, self.headers.get("Range", ""), self.command))
         self._fault = hub.fault_of(path)
+        if self._fault is not None and self._fault.drips:
+            return self._drip()
+        if hub.sends_away and hub.sends_away in path and not host.startswith("localhost"):
+            return self._send(302, b"", Location=f"{hub.other_host}{self.path}")
+        if path == "/evil":
+            return self._send(200, b"[]")
         if self._fault is not None and self._fault.status is not None:
             return self._send(self._fault.status, b"")
         if path.startswith("/lfs/"):
@@ -184,14 +198,18 @@ class _DataHandler(BaseHTTPRequestHandler):
             return self._refuse(status, found, f"{found}: {name}")
         files, commit = found
         if kind == "refs":
-            branches = [{"name": branch} for branch in hub.repos[name]]
-            return self._send_json({"branches": branches, "tags": []})
+            branches = [
+                {"name": branch, "ref": f"refs/heads/{branch}", "targetCommit": "0" * 40}
+                for branch in hub.repos[name]
+            ]
+            return self._send_json({"branches": branches, "converts": [], "tags": []})
         if kind == "tree":
             return self._send_tree(files, rest, query)
         if kind == "resolve":
             return self._resolve(name, files, commit, rest, given)
         facts = {"id": name, "sha": commit, "gated": name in hub.gated, "private": False}
-        return self._send_json({**facts, "siblings": [{"rfilename": path} for path in files]})
+        siblings = [_sibling(path, data, hub.large) for path, data in files.items()]
+        return self._send_json({**facts, "siblings": siblings})
 
     def _search(self, query: dict[str, list[str]]) -> None:
         word, owner = (query.get(key, [""])[0].lower() for key in ("search", "author"))
@@ -257,7 +275,20 @@ class _DataHandler(BaseHTTPRequestHandler):
             return self._send(206, data[start:], **headers)
         return self._send(200, data, **headers)
 
+    def _drip(self) -> None:
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            while not self.answers.is_gone:
+                for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\nX-Long: " + b"x" * 9999:
+                    self.wfile.write(bytes([byte]))
+                    self.wfile.flush()
+                    time.sleep(0.05)
+                    if self.answers.is_gone:
+                        return
+
     def _send_json(self, value: Any, **headers: str) -> None:
+        if self.answers.links_to and isinstance(value, list):
+            headers["Link"] = f'<{self.answers.links_to}>; rel="next"'
         self._send(200, json.dumps(value).encode(), **headers)
 
     def _refuse(self, status: int, code: str, message: str, commit: str = "") -> None:
@@ -281,6 +312,14 @@ class _DataHandler(BaseHTTPRequestHandler):
             self.connection.close()
             return
         self.wfile.write(data)
+
+
+def _sibling(path: str, data: bytes, large: str) -> dict[str, Any]:
+    entry: dict[str, Any] = {"rfilename": path, "size": len(data), "blobId": git_sha1(data)}
+    if re.fullmatch(large, path):
+        digest = hashlib.sha256(data).hexdigest()
+        entry["lfs"] = {"sha256": digest, "size": len(data), "pointerSize": 130}
+    return entry
 
 
 def _entry(path: str, data: bytes, large: str) -> dict[str, Any]:

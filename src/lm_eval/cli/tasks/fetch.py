@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lm_eval.config.arguments import check_num_fewshot, split_list
-from lm_eval.data.hub.cache import RepoFile, megabytes
 from lm_eval.data.hub.opening import HubData
-from lm_eval.data.hub.repository import HubRepo
+from lm_eval.data.hub.repository import HubRepo, RepoFile, megabytes
 from lm_eval.errors import DataError, LmEvalError, UsageError, listing
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.data.files import file_type
-from lm_eval.data.hub.cache import RepoFile
 from lm_eval.data.hub.layout import (
     CONVERTED,
     DEFAULT,
@@ -28,7 +27,13 @@ from lm_eval.data.hub.layout import (
     stated_configs,
     within,
 )
-from lm_eval.data.hub.repository import FetchedFile, HubRepo, MissingRevisionError, hub_run
+from lm_eval.data.hub.repository import (
+    FetchedFile,
+    HubRepo,
+    MissingRevisionError,
+    RepoFile,
+    hub_run,
+)
 from lm_eval.data.hub.settings import HubSettings, hub_settings
 from lm_eval.errors import DataError, MissingExtraError, listing
 

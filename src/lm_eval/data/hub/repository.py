@@ -1,4 +1,7 @@
-"""One data set of the hub at one commit: its name, commit and list of files, and the files themselves.
+"""One data set of the hub at one commit: its files, listed and fetched with ``huggingface_hub``.
+
+Files are in the cache of the hub's own tools, or as plain files in a folder of ``lm-eval fetch --to``.
+``lm-eval/COMMIT.json`` beside them lists all files of a commit, so that splits are known offline.
 
 The hub is asked for the current commit of a branch once per run. If it does not answer, the last known
 commit is used, with a warning; if there is none, an error says what can be done.
@@ -6,93 +9,60 @@ commit is used, with a warning; if there is none, an error says what can be done
 
 from __future__ import annotations
 
+import concurrent.futures
+import errno
+import hashlib
+import json
 import re
 import shutil
+import threading
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlsplit
+from typing import Any, TypeVar
 
 from lm_eval.config.budget import MAX_DATA_VARIABLE, max_data_bytes
-from lm_eval.data.hub.cache import (
-    SHA,
-    RepoFile,
-    RepoFolder,
-    checked,
-    checked_name,
-    checked_path,
-    checked_revision,
-    download,
-    megabytes,
-)
-from lm_eval.data.hub.client import (
-    HubClient,
-    HubRefusalError,
-    UnreachableHubError,
-    next_page,
-    quoted,
-)
 from lm_eval.data.hub.settings import HubSettings, at_each_run
-from lm_eval.errors import DataError, LmEvalWarning, did_you_mean, listing
+from lm_eval.errors import DataError, LmEvalWarning, MissingExtraError, did_you_mean, listing
+from lm_eval.text.files import write_whole
 from lm_eval.text.progress import Progress
 
-_MAX_PAGES = 1000
+T = TypeVar("T")
+
+SILENCE_S = 60.0
+"""How long the hub may take for an answer, or for the next piece of a file."""
+_PIECE = 2**18
+_PAUSES_S = (0.5, 1.0, 2.0)
+_SHA = re.compile(r"[0-9a-f]{40}")
+_REPO_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(?:/[A-Za-z0-9][\w.-]{0,95})?", re.ASCII)
+_REVISION = re.compile(r"[\w.-]+(?:/[\w.-]+)*", re.ASCII)
+_MAX_LISTED = 50_000
 _MAX_README_BYTES = 8 * 2**20
+_LISTS = "lm-eval"
+
+
+class UnreachableHubError(Exception):
+    """There was no usable answer; the message says why."""
 
 
 class MissingRevisionError(DataError):
     """The data set has no such revision."""
 
 
-class HubRun:
-    """What one run knows about a hub: each name keeps its commit, and a dead host is not asked again."""
+@dataclass(frozen=True)
+class RepoFile:
+    """A file of a data set at one commit, as the hub lists it."""
 
-    def __init__(self, settings: HubSettings) -> None:
-        self.settings = settings
-        self.client = HubClient(settings)
-        self.began_at = time.monotonic()
-        self.down: str | None = settings.offline
-        """Why the hub is not asked, or no longer; None if it is."""
-        self._opened: dict[tuple[str, str], HubRepo] = {}
-
-    def repo(self, repo_id: str, revision: str) -> HubRepo:
-        """A data set at a revision. Raises ``DataError`` if it is not available."""
-        key = (repo_id, revision)
-        if key not in self._opened:
-            self._opened[key] = HubRepo.open(
-                self, checked_name(repo_id), checked_revision(revision)
-            )
-        return self._opened[key]
-
-    def folder(self, repo_id: str) -> RepoFolder:
-        settings = self.settings
-        return RepoFolder(settings.cache, repo_id, is_copy=settings.is_copy)
-
-
-_RUNS: dict[HubSettings, HubRun] = {}
-_RUN_S = 900.0
-"""How long a run lasts in a program that does not say when its runs begin."""
-
-
-def _forget_runs() -> None:
-    while _RUNS:
-        _RUNS.popitem()[1].client.close()
-
-
-at_each_run(_forget_runs)
-
-
-def hub_run(settings: HubSettings) -> HubRun:
-    """The run that these settings belong to."""
-    run = _RUNS.get(settings)
-    if run is None or time.monotonic() - run.began_at > _RUN_S:
-        run = _RUNS[settings] = HubRun(settings)
-    return run
+    path: str
+    size: int | None = None
+    sha256: str | None = None
+    """Of large files."""
+    git_sha1: str | None = None
+    """Of the others: the digest that git gives to a file."""
 
 
 @dataclass(frozen=True)
@@ -104,37 +74,70 @@ class FetchedFile:
     sha256: str
 
 
+class HubRun:
+    """What one run knows about a hub: each name keeps its commit, and a dead host is not asked again."""
+
+    def __init__(self, settings: HubSettings) -> None:
+        self.settings = settings
+        self.began_at = time.monotonic()
+        self.down: str | None = settings.offline
+        """Why the hub is not asked, or no longer; None if it is."""
+        self._opened: dict[tuple[str, str], HubRepo] = {}
+
+    def repo(self, repo_id: str, revision: str) -> HubRepo:
+        """A data set at a revision. Raises ``DataError`` if it is not available."""
+        key = (repo_id, revision)
+        if key not in self._opened:
+            self._opened[key] = HubRepo.open(self, _checked_name(repo_id), revision)
+        return self._opened[key]
+
+
+_RUNS: dict[HubSettings, HubRun] = {}
+_RUN_S = 900.0
+"""How long a run lasts in a program that does not say when its runs begin."""
+at_each_run(_RUNS.clear)
+
+
+def hub_run(settings: HubSettings) -> HubRun:
+    """The run that these settings belong to."""
+    run = _RUNS.get(settings)
+    if run is None or time.monotonic() - run.began_at > _RUN_S:
+        run = _RUNS[settings] = HubRun(settings)
+    return run
+
+
 class HubRepo:
     """A data set at one commit."""
 
-    def __init__(
-        self,
-        run: HubRun,
-        folder: RepoFolder,
-        revision: str,
-        commit: str,
-        files: Sequence[RepoFile],
-    ) -> None:
+    def __init__(self, run: HubRun, name: str, revision: str, commit: str) -> None:
         self.run = run
-        self.folder = folder
-        self.id = folder.repo_id
+        self.id = name
+        """Its name on the hub, which may be newer than the one that was asked for."""
         self.revision = revision
         self.commit = commit
-        self.files = {file.path: file for file in files}
+        self.files: dict[str, RepoFile] = {}
+        self._asked_id = name
         self._fetched_files: dict[str, tuple[int, FetchedFile]] = {}
         """Path → when the file was last changed, and the file as it was checked."""
 
     @classmethod
     def open(cls, run: HubRun, repo_id: str, revision: str) -> HubRepo:
-        folder = run.folder(repo_id)
-        if SHA.fullmatch(revision) and (files := folder.files_at(revision)) is not None:
-            return cls(run, folder, revision, revision, files)  # a commit never changes
+        if not _REVISION.fullmatch(revision) or ".." in revision:
+            raise DataError(
+                f"dataset_revision {revision!r} is not a commit, branch or tag. Give one, such as "
+                "`main` or the 40 digits of a commit."
+            )
+        repo = cls(run, repo_id, revision, revision)
+        if _SHA.fullmatch(revision) and repo._read_list():
+            return repo  # a commit never changes
         if run.down is None:
             try:
-                return _asked(run, folder, revision)
+                repo._ask()
+                return repo
             except UnreachableHubError as error:
                 run.down = f"{run.settings.endpoint} is not available: {error}"
-        return _remembered(run, folder, revision)
+        repo._remember()
+        return repo
 
     @property
     def paths(self) -> list[str]:
@@ -153,7 +156,127 @@ class HubRepo:
 
     def is_here(self, file: RepoFile) -> bool:
         """Whether a file need not be fetched."""
-        return self.folder.path_at(self.commit, file).is_file()
+        return self._path_of(file).is_file()
+
+    # What is known about the data set
+
+    def _ask(self) -> None:
+        """Take the commit and its files from the hub, and note them for next time."""
+        hub = _library(self.id)
+        try:
+            api = hub.HfApi(endpoint=self.run.settings.endpoint)
+            facts = _answer(
+                partial(api.dataset_info, self.id, revision=self.revision, files_metadata=True)
+            )
+        except hub.errors.HfHubHTTPError as refusal:
+            is_revision = isinstance(refusal, hub.errors.RevisionNotFoundError)
+            kind = MissingRevisionError if is_revision else DataError
+            raise kind(self._refused(refusal)) from None
+        if not _SHA.fullmatch(facts.sha or ""):
+            raise UnreachableHubError("its answer names no commit")
+        if len(facts.siblings or ()) > _MAX_LISTED:
+            raise DataError(
+                f"{self} has more than {_MAX_LISTED:,} files, of which the hub lists only a part. Save "
+                "the split that you need, and name its file."
+            )
+        self.commit = facts.sha
+        self._name(_checked_name(facts.id))
+        self.files = {
+            entry.rfilename: RepoFile(
+                _checked_path(entry.rfilename, self.id),
+                entry.size,
+                *((entry.lfs.sha256, None) if entry.lfs else (None, entry.blob_id)),
+            )
+            for entry in facts.siblings or ()
+        }
+        listed = {"id": self.id, "files": [asdict(file) for file in self.files.values()]}
+        self._note(self._list, json.dumps(listed, indent=0))
+        if not _SHA.fullmatch(self.revision):
+            self._note(self._ref, self.commit)
+
+    def _name(self, name: str) -> None:
+        if name != self.id and "/" in self.id:
+            warnings.warn(
+                f"The data set {self.id!r} is called {name!r} on the hub now. Write `dataset_path: "
+                f"{name}`.",
+                LmEvalWarning,
+                stacklevel=2,
+            )
+        self.id = name
+
+    def _remember(self) -> None:
+        """Take the commit and its files as they were when the hub was last asked."""
+        settings = self.run.settings
+        if settings.copies_from is not None and not self._ref.is_file():
+            with suppress(OSError, DataError):
+                self._copy_facts(settings.copies_from)
+        if not _SHA.fullmatch(self.revision):
+            self.commit = _text(self._ref).strip()
+        has_list = self._read_list()
+        snapshot = self._folder / "snapshots" / self.commit
+        if not _SHA.fullmatch(self.commit) or not (has_list or snapshot.is_dir()):
+            raise DataError(self._nothing_here())
+        if settings.offline is None:
+            warnings.warn(
+                f"{self.run.down}. Using {self.id} as it was when it was last fetched (commit "
+                f"{self.commit[:12]}).",
+                LmEvalWarning,
+                stacklevel=2,
+            )
+        if not has_list:
+            warnings.warn(
+                f"The list of files of {self.id} at commit {self.commit[:12]} is not in "
+                f"{settings.cache}, so its splits are taken to be what is there. Where there is a "
+                "network, `lm-eval fetch` completes it.",
+                LmEvalWarning,
+                stacklevel=2,
+            )
+            paths = sorted(path for path in snapshot.rglob("*") if path.is_file())
+            found = [RepoFile(p.relative_to(snapshot).as_posix(), p.stat().st_size) for p in paths]
+            self.files = {file.path: file for file in found}
+
+    def _copy_facts(self, cache: Path) -> None:
+        """Copy the ref and the list of files from another folder that has them."""
+        here = self.run.settings.cache
+        if not _SHA.fullmatch(self.revision):
+            self.commit = _text(cache / self._ref.relative_to(here)).strip()
+            self._note(self._ref, self.commit)
+        self._note(self._list, (cache / self._list.relative_to(here)).read_text(encoding="utf-8"))
+
+    def _read_list(self) -> bool:
+        """Take the files of the commit from the list beside them; whether there is one."""
+        try:
+            listed = json.loads(_text(self._list))
+            files = [RepoFile(**entry) for entry in listed["files"]]
+            self.id = str(listed["id"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            return False
+        self.files = {_checked_path(file.path, self.id): file for file in files}
+        return True
+
+    @property
+    def _folder(self) -> Path:
+        return self.run.settings.cache / f"datasets--{self._asked_id.replace('/', '--')}"
+
+    @property
+    def _ref(self) -> Path:
+        return self._folder / "refs" / self.revision
+
+    @property
+    def _list(self) -> Path:
+        return self._folder / _LISTS / f"{self.commit}.json"
+
+    def _path_of(self, file: RepoFile) -> Path:
+        return self._folder / "snapshots" / self.commit / file.path
+
+    def _note(self, path: Path, text: str) -> None:
+        """Save something for next time, if the cache can be written to."""
+        with suppress(OSError):
+            if _text(path) != text:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(path, text)
+
+    # Files
 
     def fetch(
         self, files: Sequence[RepoFile], what: str, bar: Progress | None = None
@@ -163,283 +286,327 @@ class HubRepo:
         ``bar`` shows the bytes; by default a new one, called ``what``.
         """
         for file in files:
-            self._check_size(file)
-        missing = [file for file in files if not self.is_here(file)]
-        size = sum(file.size or 0 for file in missing)
-        if missing:
-            self.folder.check_room(size)
-        if bar is not None:
-            bar.describe(f"{self.id} {what}")
-            return [self._fetched(file, bar) for file in files]
+            if (file.size or 0) > max_data_bytes():
+                raise DataError(
+                    f"{self}: {file.path} has {megabytes(file.size or 0)}, more than "
+                    f"{MAX_DATA_VARIABLE} allows ({max_data_bytes() // 2**20:,}). Set it to the MB that "
+                    "one data file may hold."
+                )
         name = f"{self.id} {what}"
-        with Progress(name, size or None, enabled=bool(missing), unit="bytes") as own_bar:
+        if bar is not None:
+            bar.describe(name)
+            return [self._fetched(file, bar) for file in files]
+        size = sum(file.size or 0 for file in files if not self.is_here(file))
+        with Progress(name, size or None, enabled=size > 0, unit="bytes") as own_bar:
             return [self._fetched(file, own_bar) for file in files]
 
     def _fetched(self, file: RepoFile, bar: Progress) -> FetchedFile:
-        was_here = self.is_here(file)
+        path = self._path_of(file)
         changed_at, known = self._fetched_files.get(file.path, (None, None))
-        if known is not None and was_here and known.path.stat().st_mtime_ns == changed_at:
+        if known is not None and path.is_file() and path.stat().st_mtime_ns == changed_at:
             return known
-        path = self.folder.add(self.commit, file, partial(self._fill, file, bar))
-        sha256, problem = checked(path, file)
-        if problem is None:
-            fetched = FetchedFile(file, path, sha256)
-            self._fetched_files[file.path] = (path.stat().st_mtime_ns, fetched)
-            return fetched
-        self.folder.remove(self.commit, file)
-        if was_here and self.run.down is None:  # damaged since it was fetched
-            return self._fetched(file, bar)
-        raise DataError(
-            f"{self}: {file.path} {problem}. It was removed; fetch it again."
-            + (f" {self.run.down}." if self.run.down else "")
-        )
+        was_here = self.is_here(file)
+        if not was_here:
+            self._fetch(file, bar)
+        sha256, problem = _checked(path, file)
+        if problem is not None and self.run.down is None:  # changed on the way, or damaged since
+            self._fetch(file, bar, again=True)
+            sha256, problem = _checked(path, file)
+        if problem is not None:
+            path.resolve().unlink(missing_ok=True)
+            why = f"{self.run.down}. " if self.run.down else ""
+            raise DataError(f"{self}: {file.path} {problem}. It was removed. {why}Fetch it again.")
+        fetched = FetchedFile(file, path, sha256)
+        self._fetched_files[file.path] = (path.stat().st_mtime_ns, fetched)
+        return fetched
 
-    def _check_size(self, file: RepoFile) -> None:
-        if (file.size or 0) > max_data_bytes():
-            raise DataError(
-                f"{self}: {file.path} has {megabytes(file.size or 0)}, more than {MAX_DATA_VARIABLE} "
-                f"allows ({max_data_bytes() // 2**20:,}). Set it to the MB that one data file may hold."
-            )
-
-    def _fill(self, file: RepoFile, bar: Progress, partial_path: Path) -> None:
-        """Get a file to ``partial_path``: from another folder that has it, or from the hub."""
-        cache = self.run.settings.copies_from
-        source = None if cache is None else RepoFolder(cache, self.id).path_at(self.commit, file)
-        if source is not None and source.is_file() and checked(source, file)[1] is None:
-            shutil.copyfile(source, partial_path)
-            bar.advance(file.size or 0)
-            return
-        if self.run.down is not None:
-            raise DataError(self._not_here(file))
+    def _fetch(self, file: RepoFile, bar: Progress, *, again: bool = False) -> None:
+        """Get a file to its place: from the cache that has it, or from the hub."""
+        settings, path = self.run.settings, self._path_of(file)
         try:
-            download(
-                self.run.client,
-                f"{self}: {file.path}",
-                self._address(file),
-                file,
-                partial_path,
-                bar,
-            )
+            if settings.copies_from is not None and not again:
+                source = settings.copies_from / path.relative_to(settings.cache)
+                if source.is_file():
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    shutil.copyfile(source, path)
+                    bar.advance(file.size or 0)
+                    return
+            if self.run.down is not None:
+                raise DataError(self._not_here(file))
+            self._download(file, bar, again=again)
+        except OSError as error:
+            if error.errno is None:
+                raise
+            raise self._unwritable(error) from error
+
+    def _download(self, file: RepoFile, bar: Progress, *, again: bool) -> None:
+        hub, settings = _library(self.id), self.run.settings
+        hub.constants.DOWNLOAD_CHUNK_SIZE = _PIECE  # its 10 MB would hide that a slow file moves
+        pulse = _Pulse(bar)
+        call = partial(
+            hub.hf_hub_download,
+            self._asked_id,
+            file.path,
+            repo_type="dataset",
+            revision=self.commit,
+            endpoint=settings.endpoint,
+            cache_dir=settings.copies_from or settings.cache,
+            local_dir=self._folder / "snapshots" / self.commit if settings.is_copy else None,
+            force_download=again,
+            tqdm_class=pulse.bar_class(),
+        )
+        try:
+            _answer(call, pulse)
         except UnreachableHubError as error:
             raise DataError(
-                f"{self}: {file.path} cannot be fetched: {self.run.settings.endpoint} is not available: "
-                f"{error}. {_so_far(partial_path)}Try again: it goes on where it stopped."
+                f"{self}: {file.path} cannot be fetched: {settings.endpoint} is not available: {error}. "
+                "Try again."
             ) from None
-        except HubRefusalError as refusal:
-            raise DataError(_refused(self.run, self.id, self.revision, refusal)) from None
+        except hub.errors.HfHubHTTPError as refusal:
+            raise DataError(self._refused(refusal)) from None
 
-    def _address(self, file: RepoFile) -> str:
-        return f"/datasets/{quoted(self.id)}/resolve/{self.commit}/{quoted(file.path)}"
+    # What is wrong
+
+    def _unwritable(self, error: OSError) -> DataError:
+        settings = self.run.settings
+        what = error.strerror or str(error)
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            what = "the disk is full. Make room"
+        other = "choose another folder" + ("" if settings.is_copy else " with HF_HOME")
+        return DataError(f"{settings.cache} cannot hold {self.id!r}: {what}, or {other}.")
 
     def _not_here(self, file: RepoFile) -> str:
         present = [file.path for file in self.files.values() if self.is_here(file)]
         return (
-            f"{self}: {file.path} is not in {self.folder.cache}, and {self.run.down}. Files of it "
-            f"there: {listing(present, 8)}. {elsewhere()}"
+            f"{self}: {file.path} is not in {self.run.settings.cache}, and {self.run.down}. Files of it "
+            f"there: {listing(present, 8)}. {_ELSEWHERE}"
         )
 
+    def _nothing_here(self) -> str:
+        cache = self.run.settings.cache
+        of_it = sorted(path.name for path in (self._folder / "refs").glob("*"))
+        cached = sorted(
+            path.name.removeprefix("datasets--").replace("--", "/")
+            for path in cache.glob("datasets--*")
+        )
+        there = f"Revisions of it there: {listing(of_it, 8)}." if of_it else ""
+        there = there or f"Data sets there: {listing(cached, 8)}."
+        return (
+            f"The data set {self.id!r} ({self.revision}) is not in {cache}, and {self.run.down}. "
+            f"{there} {_ELSEWHERE}"
+        )
 
-def elsewhere() -> str:
-    """How a machine without a network gets its data."""
-    return (
-        "Where there is a network, `lm-eval fetch TASKS --to DIR`; then copy DIR here and add "
-        "`--data_path DIR`."
-    )
-
-
-def _asked(run: HubRun, folder: RepoFolder, revision: str) -> HubRepo:
-    """A data set as the hub describes it now."""
-    repo_id = folder.repo_id
-    base = f"/api/datasets/{quoted(repo_id)}"
-    try:
-        facts, _ = run.client.get_json(f"{base}/revision/{quoted(revision).replace('/', '%2F')}")
-        commit, name = _commit_and_name(facts, repo_id)
-        if name != repo_id:
-            folder.remember_move(name)
-            if "/" in repo_id:
-                warnings.warn(
-                    f"The data set {repo_id!r} is called {name!r} on the hub now. Write `dataset_path: "
-                    f"{name}`.",
-                    LmEvalWarning,
-                    stacklevel=2,
+    def _refused(self, refusal: Any) -> str:
+        """What the hub's refusal means, and what can be done."""
+        hub = _library(self.id)
+        endpoint, has_token = self.run.settings.endpoint, hub.get_token() is not None
+        status = refusal.response.status_code
+        if isinstance(refusal, hub.errors.GatedRepoError):
+            page = f"{endpoint}/datasets/{self.id}"
+            if has_token:
+                return (
+                    f"{self} is gated, and the owner of this machine's token has not been let in. Ask "
+                    f"for access at {page}, logged in as that user."
                 )
-            folder = run.folder(name)
-        files = folder.files_at(commit)
-        if files is None:
-            files = _listed(run.client, name, commit)
-            folder.remember_files(commit, files)
-        folder.remember(revision, commit)
-    except HubRefusalError as refusal:
-        kind = MissingRevisionError if refusal.code == "RevisionNotFound" else DataError
-        raise kind(_refused(run, repo_id, revision, refusal)) from None
-    return HubRepo(run, folder, revision, commit, files)
+            return (
+                f"{self} is gated: its owners want to know who uses it. Accept their conditions at "
+                f"{page}, make a token at {endpoint}/settings/tokens, and set HF_TOKEN to it (or run "
+                "`hf auth login`)."
+            )
+        if isinstance(refusal, hub.errors.RevisionNotFoundError):
+            there = self._revisions()
+            return f"{self} has no revision {self.revision!r}.{there} Correct dataset_revision."
+        if isinstance(refusal, hub.errors.RepositoryNotFoundError) or status == 404:
+            private = "" if has_token else ", or it is private and needs HF_TOKEN"
+            return (
+                f"There is no data set {self.id!r} at {endpoint}{private}.{self._near_names()} Search "
+                f"for {self.id.rpartition('/')[2]!r} at {endpoint}/datasets. A local file or folder is "
+                "written `dataset_path: ./file.jsonl`."
+            )
+        said = refusal.server_message or f"HTTP {status}"
+        if status == 401:
+            return (
+                f"{endpoint} refuses this machine's token ({said}). Correct or unset HF_TOKEN, or log "
+                "in again with `hf auth login`."
+            )
+        return f"{endpoint} refuses the data set {self.id!r}: HTTP {status}, {said}."
+
+    def _near_names(self) -> str:
+        """Similar names among what the hub finds for the last part of this one."""
+        api = _library(self.id).HfApi(endpoint=self.run.settings.endpoint, token=False)
+        owner, _, word = self.id.rpartition("/")
+        names: list[str] = []
+        with suppress(Exception):  # a hint is not worth an error
+            for query in ({"search": word}, {"author": owner}):
+                found = partial(api.list_datasets, **query, limit=100)
+                names += [entry.id for entry in _answer(lambda found=found: [*found()])]  # type: ignore[misc]
+        return did_you_mean(self.id, names)
+
+    def _revisions(self) -> str:
+        api = _library(self.id).HfApi(endpoint=self.run.settings.endpoint)
+        names: list[str] = []
+        with suppress(Exception):
+            refs = _answer(partial(api.list_repo_refs, self.id, repo_type="dataset"))
+            names = [ref.name for ref in (*refs.branches, *refs.tags)]
+        return f"{did_you_mean(self.revision, names)} Revisions: {listing(names, 8)}."
 
 
-def _commit_and_name(facts: Any, repo_id: str) -> tuple[str, str]:
-    commit = facts.get("sha") if isinstance(facts, dict) else None
-    if not isinstance(commit, str) or not SHA.fullmatch(commit):
-        raise UnreachableHubError("its answer names no commit", is_final=True)
-    return commit, checked_name(str(facts.get("id") or repo_id))
+_ELSEWHERE = (
+    "Where there is a network, `lm-eval fetch TASKS --to DIR`; then copy DIR here and add "
+    "`--data_path DIR`."
+)
 
 
-def _listed(client: HubClient, repo_id: str, commit: str) -> list[RepoFile]:
-    """All files of a commit."""
-    path = f"/api/datasets/{quoted(repo_id)}/tree/{commit}?recursive=true&expand=false"
-    files: list[RepoFile] = []
-    for _ in range(_MAX_PAGES):
-        entries, headers = client.get_json(path)
-        if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
-            break
-        files += [_listed_file(entry, repo_id) for entry in entries if entry.get("type") == "file"]
-        following = next_page(headers)
-        if following is None:
-            return files
-        path = following.removeprefix(urlsplit(client.settings.endpoint).path)
-    raise UnreachableHubError("its list of files cannot be read", is_final=True)
-
-
-def _listed_file(entry: dict[str, Any], repo_id: str) -> RepoFile:
-    path, lfs = checked_path(entry.get("path"), repo_id), entry.get("lfs")
-    if isinstance(lfs, dict):  # a large file, whose ``oid`` is that of a pointer to it
-        return RepoFile(path, _size_in(lfs), sha256=_digest_in(lfs, 64))
-    return RepoFile(path, _size_in(entry), git_sha1=_digest_in(entry, 40))
-
-
-def _size_in(entry: dict[str, Any]) -> int | None:
-    size = entry.get("size")
-    return size if isinstance(size, int) and size >= 0 else None
-
-
-def _digest_in(entry: dict[str, Any], digits: int) -> str | None:
-    digest = entry.get("oid")
-    return (
-        digest
-        if isinstance(digest, str) and re.fullmatch(f"[0-9a-f]{{{digits}}}", digest)
-        else None
-    )
-
-
-def _remembered(run: HubRun, folder: RepoFolder, revision: str) -> HubRepo:
-    """A data set as it was when the hub was last asked."""
-    if folder.moved_to is not None:
-        folder = run.folder(folder.moved_to)
-    commit = folder.commit_of(revision)
-    if commit is None and run.settings.copies_from is not None:
-        commit = _copied_facts(
-            RepoFolder(run.settings.copies_from, folder.repo_id), folder, revision
+def _checked_name(repo_id: str) -> str:
+    """A name on the hub: ``owner/name``, or a single word for old data sets."""
+    if not _REPO_ID.fullmatch(repo_id) or ".." in repo_id or "--" in repo_id:
+        raise DataError(
+            f"dataset_path {repo_id!r} is not a local file or folder, and not a name on the hub, which "
+            "looks like `owner/name`. Correct it."
         )
-    if commit is None:
-        raise DataError(_nothing_here(run, folder, revision))
-    if run.settings.offline is None:
-        warnings.warn(
-            f"{run.down}. Using {folder.repo_id} as it was when it was last fetched (commit "
-            f"{commit[:12]}).",
-            LmEvalWarning,
-            stacklevel=2,
+    return repo_id
+
+
+def _checked_path(path: str, repo_id: str) -> str:
+    """A path inside a data set; a path that leads out of it is refused."""
+    if any(part in ("", ".", "..") for part in path.split("/")) or re.search(
+        r"[\\\x00-\x1f]", path
+    ):
+        raise DataError(
+            f"The data set {repo_id!r} lists a file {path[:80]!r}, which is not a path inside it. "
+            "Nothing is fetched from it."
         )
-    files = folder.files_at(commit)
-    if files is not None:
-        return HubRepo(run, folder, revision, commit, files)
-    warnings.warn(
-        f"The list of files of {folder.repo_id} at commit {commit[:12]} is not in {folder.cache}, so "
-        "its splits are taken to be what is there. Where there is a network, `lm-eval fetch` completes "
-        "it.",
-        LmEvalWarning,
-        stacklevel=2,
-    )
-    return HubRepo(run, folder, revision, commit, folder.files_found(commit))
+    return path
 
 
-def _copied_facts(cache: RepoFolder, folder: RepoFolder, revision: str) -> str | None:
-    """The commit of a revision, from another folder that knows it."""
-    commit = cache.commit_of(revision)
-    files = None if commit is None else cache.files_at(commit)
-    if commit is None or files is None:
-        return None
-    folder.remember_files(commit, files)
-    folder.remember(revision, commit)
-    return commit
+def _checked(path: Path, file: RepoFile) -> tuple[str, str | None]:
+    """The SHA-256 of a file, and what is wrong with its content, or None."""
+    size = path.stat().st_size
+    with path.open("rb") as content:
+        sha256 = hashlib.file_digest(content, "sha256").hexdigest()
+    if file.size is not None and size != file.size:
+        return sha256, f"has {size:,} bytes instead of {file.size:,}"
+    digest = sha256
+    if file.git_sha1 is not None:
+        start = b"blob %d\0" % size
+        digest = hashlib.sha1(start + path.read_bytes(), usedforsecurity=False).hexdigest()
+    expected = file.sha256 or file.git_sha1
+    if expected not in (None, digest):
+        return sha256, f"has the checksum {digest[:12]}… instead of {expected[:12]}…"
+    return sha256, None
 
 
-def _nothing_here(run: HubRun, folder: RepoFolder, revision: str) -> str:
-    cached = sorted(
-        path.name.removeprefix("datasets--").replace("--", "/")
-        for path in folder.cache.glob("datasets--*")
-    )
-    of_it = (
-        sorted(p.name for p in (folder.folder / "refs").glob("*")) if folder.folder.is_dir() else []
-    )
-    there = f"Data sets there: {listing(cached, 8)}."
-    if of_it:
-        there = f"Revisions of it there: {listing(of_it, 8)}."
-    return (
-        f"The data set {folder.repo_id!r} ({revision}) is not in {folder.cache}, and {run.down}. "
-        f"{there} {elsewhere()}"
-    )
+def megabytes(size: int) -> str:
+    """``3.5 MB``, ``12 KB``."""
+    if size < 10**6:
+        return f"{max(1, round(size / 1000)) if size else 0:,} KB"
+    return f"{size / 10**6:,.1f} MB" if size < 10**8 else f"{size / 10**6:,.0f} MB"
 
 
-def _so_far(path: Path) -> str:
-    with suppress(OSError):
-        return f"{megabytes(path.stat().st_size)} of it are here. "
-    return ""
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
-# --- refusals ---
+# Calls to the hub
 
 
-def _refused(run: HubRun, repo_id: str, revision: str, refusal: HubRefusalError) -> str:
-    """What the hub's refusal means, and what can be done."""
-    endpoint, has_token = run.settings.endpoint, run.settings.token is not None
-    page = f"{endpoint}/datasets/{repo_id}"
-    if refusal.code == "GatedRepo" and has_token:
-        return (
-            f"The data set {repo_id!r} is gated, and the owner of this machine's token has not been let "
-            f"in. Ask for access at {page}, logged in as that user."
-        )
-    if refusal.code == "GatedRepo":
-        return (
-            f"The data set {repo_id!r} is gated: its owners want to know who uses it. Accept their "
-            f"conditions at {page}, make a token at {endpoint}/settings/tokens, and set HF_TOKEN to it "
-            f"(or run `hf auth login`)."
-        )
-    if refusal.code == "RevisionNotFound":
-        return (
-            f"The data set {repo_id!r} has no revision {revision!r}."
-            f"{_known_revisions(run, repo_id, revision)} Correct dataset_revision."
-        )
-    if refusal.status == 401 and has_token and refusal.code != "RepoNotFound":
-        return (
-            f"{endpoint} refuses this machine's token ({refusal.message or 'HTTP 401'}). Correct or "
-            f"unset HF_TOKEN, or log in again with `hf auth login`."
-        )
-    if refusal.status in (401, 404):
-        private = "" if has_token else ", or it is private and needs HF_TOKEN"
-        return (
-            f"There is no data set {repo_id!r} at {endpoint}{private}.{_near_names(run, repo_id)} "
-            f"Search for {repo_id.rpartition('/')[2]!r} at {endpoint}/datasets. A local file or folder "
-            f"is written `dataset_path: ./file.jsonl`."
-        )
-    return f"{endpoint} refuses the data set {repo_id!r}: {refusal}."
+def _library(repo_id: str) -> Any:
+    try:
+        import huggingface_hub
+        import huggingface_hub.errors
+    except ImportError:
+        raise MissingExtraError(
+            f"The data set {repo_id!r} is on the Hugging Face hub, which needs huggingface_hub; it is "
+            "not installed.",
+            install="pip install 'lm-eval-formats[hub]'",
+        ) from None
+    return huggingface_hub
 
 
-def _near_names(run: HubRun, repo_id: str) -> str:
-    """Similar names: what the hub finds for it, and other data sets of its owner."""
-    owner, _, word = repo_id.rpartition("/")
-    names: dict[str, None] = {}
-    for query in (f"search={quoted(word)}", f"author={quoted(owner)}"):
-        with suppress(UnreachableHubError, HubRefusalError):
-            answer, _headers = run.client.get_json(f"/api/datasets?{query}&limit=100")
-            names |= {
-                str(entry["id"]): None
-                for entry in answer
-                if isinstance(entry, dict) and "id" in entry
-            }
-    return did_you_mean(repo_id, names) if names else ""
+class _Pulse:
+    """When the transfer of a file last moved, and the bar that shows it."""
+
+    def __init__(self, bar: Progress | None = None) -> None:
+        self.at = time.monotonic()
+        self._bar = bar
+
+    def beat(self, size: float | None) -> None:
+        self.at = time.monotonic()
+        if self._bar is not None and size:
+            self._bar.advance(int(size))
+
+    def bar_class(self) -> type:
+        """What ``huggingface_hub`` is given instead of its own bar."""
+        from huggingface_hub.utils import tqdm
+
+        pulse = self
+
+        class HiddenBar(tqdm):  # type: ignore[misc]
+            def __init__(self, *args: Any, **options: Any) -> None:
+                super().__init__(*args, **{**options, "disable": True})
+
+            def update(self, n: float | None = 1) -> None:
+                pulse.beat(n)
+
+            def update_transfer(self, _: float) -> None:  # the same bytes on their way, with Xet
+                pulse.beat(0)
+
+        return HiddenBar
 
 
-def _known_revisions(run: HubRun, repo_id: str, revision: str) -> str:
-    with suppress(UnreachableHubError, HubRefusalError, AttributeError, TypeError):
-        answer, _ = run.client.get_json(f"/api/datasets/{quoted(repo_id)}/refs")
-        names = [str(o["name"]) for key in ("branches", "tags") for o in answer.get(key) or ()]
-        return f"{did_you_mean(revision, names)} Revisions: {listing(names, 8)}."
-    return ""
+def _answer(call: Callable[[], T], pulse: _Pulse | None = None) -> T:
+    """What a call to the hub returns; failures that may pass are tried again after a pause.
+
+    Raises ``UnreachableHubError``, or what the library raises for a refusal.
+    """
+    for pause_s in (*_PAUSES_S, None):
+        try:
+            return _in_time(call, pulse or _Pulse())
+        except Exception as raised:
+            error = raised.__cause__ if isinstance(raised, FileNotFoundError) else raised
+            status = getattr(getattr(error, "response", None), "status_code", None)
+            if isinstance(error, OSError) and error.errno is not None:
+                raise
+            if isinstance(error, UnicodeEncodeError):
+                raise DataError(
+                    "The token of the hub (HF_TOKEN, or the file that `hf auth login` writes) has "
+                    "characters that no token has. Copy it again."
+                ) from None
+            if status is not None and status < 500 and status not in (408, 429):
+                raise (error or raised) from None
+            if status is None or pause_s is None:
+                why = (
+                    f"it answers with HTTP {status}"
+                    if status
+                    else str(error) or type(error).__name__
+                )
+                raise UnreachableHubError(re.sub(r"^\[Errno -?\d+\] ", "", why)) from error
+            time.sleep(pause_s)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _in_time(call: Callable[[], T], pulse: _Pulse) -> T:
+    """What a call returns, unless the hub is silent for too long.
+
+    It runs in a thread that is left to itself then: a server that sends a byte a second never meets the
+    time-out of a socket.
+    """
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def work() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    pulse.beat(0)
+    threading.Thread(target=work, daemon=True, name="hub").start()
+    while not future.done():
+        left_s = pulse.at + SILENCE_S - time.monotonic()
+        if left_s <= 0:
+            raise UnreachableHubError(f"it has sent next to nothing for {SILENCE_S:.0f} s")
+        concurrent.futures.wait([future], left_s)
+    return future.result()

@@ -1,18 +1,18 @@
-"""Settings of the hub: its address, the user's token and the cache, from the variables of its own tools.
+"""Settings of the hub: its address and the cache, from the variables of its own tools.
 
-``HF_ENDPOINT`` is a mirror, ``HF_TOKEN`` (or the file that ``hf auth login`` writes) the token,
-``HF_HUB_CACHE`` or ``HF_HOME`` the folder, and ``HF_HUB_OFFLINE`` forbids the network. ``reading_from``
-is ``--data_path``: a folder that ``lm-eval fetch --to`` has filled.
+``HF_ENDPOINT`` is a mirror, ``HF_HUB_CACHE`` or ``HF_HOME`` the folder, and ``HF_HUB_OFFLINE`` forbids
+the network. ``reading_from`` is ``--data_path``: a folder that ``lm-eval fetch --to`` has filled. The
+token (``HF_TOKEN``, ``hf auth login``) is the library's business.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from lm_eval.errors import DataError, UsageError
 
@@ -30,16 +30,12 @@ class HubSettings:
     endpoint: str
     cache: Path
     """The folder of all data sets."""
-    token: str | None = None
     offline: str | None = None
     """Why the network is not used, such as ``HF_HUB_OFFLINE is set``; None if it is used."""
     is_copy: bool = False
     """Whether ``cache`` is a portable folder: plain files, no links."""
     copies_from: Path | None = None
     """Another folder whose files need not be fetched again."""
-
-    def __repr__(self) -> str:  # without the token
-        return f"HubSettings({self.endpoint}, {self.cache}, offline={self.offline!r})"
 
 
 class _DataPath:
@@ -102,13 +98,13 @@ def hub_settings() -> HubSettings:
     folder = _DataPath.folder or os.environ.get(DATA_PATH_VARIABLE)
     if folder and _DataPath.target is None:
         path = Path(folder).expanduser()
-        return HubSettings(endpoint, path, None, "only that folder is used", is_copy=True)
+        return HubSettings(endpoint, path, "only that folder is used", is_copy=True)
     named = next((n for n in _OFFLINE if os.environ.get(n, "").lower() in _TRUE), None)
     offline = named and f"{named} is set"
     if _DataPath.target is not None:
         target, cache = _DataPath.target, cache_of_hub()
-        return HubSettings(endpoint, target, _token(), offline, is_copy=True, copies_from=cache)
-    return HubSettings(endpoint, cache_of_hub(), _token(), offline)
+        return HubSettings(endpoint, target, offline, is_copy=True, copies_from=cache)
+    return HubSettings(endpoint, cache_of_hub(), offline)
 
 
 def cache_of_hub() -> Path:
@@ -129,40 +125,11 @@ def _home() -> Path:
 
 def _endpoint() -> str:
     written = os.environ.get("HF_ENDPOINT", "").strip().rstrip("/") or ENDPOINT
-    try:
-        parts = urlsplit(written)
-        is_usable = parts.scheme in ("http", "https") and bool(parts.hostname)
-        is_usable = is_usable and not (parts.query or parts.fragment or parts.username)
-        _ = parts.port
-    except ValueError:
-        is_usable = False
-    if not is_usable:
+    if not re.fullmatch(
+        r"https?://(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::\d+)?(?:/[^?#@\s]*)?", written
+    ):
         raise DataError(
             f"HF_ENDPOINT must be the address of a hub, such as {ENDPOINT}, without a user, `?` or `#`. "
             "Correct it, or unset it."
         )
     return written
-
-
-def _token() -> str | None:
-    """The user's token; anything else is refused, because it would be sent in a header."""
-    for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
-        if os.environ.get(name, "").strip():
-            return _checked(os.environ[name].strip(), name)
-    if os.environ.get("HF_HUB_DISABLE_IMPLICIT_TOKEN", "").lower() in _TRUE:
-        return None
-    path = Path(os.environ.get("HF_TOKEN_PATH") or _home() / "token").expanduser()
-    try:
-        token = path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-    return _checked(token, str(path)) if token else None
-
-
-def _checked(token: str, where: str) -> str:
-    if not token.isascii() or not token.isprintable() or " " in token:
-        raise DataError(
-            f"{where} does not hold a token of the hub: it has characters that no token has. Copy it "
-            f"again from {ENDPOINT}/settings/tokens."
-        )
-    return token

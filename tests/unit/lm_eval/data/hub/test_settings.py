@@ -1,4 +1,4 @@
-"""Where the hub is, who asks, and where files are kept: what the environment says."""
+"""Where the hub is and where files are kept: what the environment says."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from lm_eval.data.hub.settings import (
     hub_settings,
     reading_from,
 )
-from lm_eval.errors import DataError, UsageError
+from lm_eval.errors import UsageError
 
 
 def test_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     settings = hub_settings()
-    assert (settings.endpoint, settings.token, settings.offline) == (ENDPOINT, None, None)
+    assert (settings.endpoint, settings.offline) == (ENDPOINT, None)
     assert settings.cache == tmp_path / "huggingface" / "hub"
     assert not settings.is_copy
 
@@ -53,30 +53,11 @@ def test_offline(name: str, value: str, is_on: bool, monkeypatch: pytest.MonkeyP
     assert hub_settings().offline == (f"{name} is set" if is_on else None)
 
 
-def test_tokens(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HF_HOME", str(tmp_path))
-    (tmp_path / "token").write_text("of_the_file\n")
-    assert hub_settings().token == "of_the_file"
-    (tmp_path / "other").write_text("of_another")
-    monkeypatch.setenv("HF_TOKEN_PATH", str(tmp_path / "other"))
-    assert hub_settings().token == "of_another"
-    monkeypatch.setenv("HUGGING_FACE_HUB_TOKEN", "older_variable")
-    assert hub_settings().token == "older_variable"
-    monkeypatch.setenv("HF_TOKEN", "variable")
-    assert hub_settings().token == "variable"
-    for wrong in ("two\nlines", "käse", "a b"):
-        monkeypatch.setenv("HF_TOKEN", wrong)
-        with pytest.raises(DataError, match="HF_TOKEN does not hold a token") as info:
-            hub_settings()
-        assert wrong not in str(info.value)
-
-
 def test_folders_of_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with reading_from(tmp_path):
         settings = hub_settings()
         assert (settings.cache, settings.is_copy) == (tmp_path, True)
         assert settings.offline
-        assert settings.token is None
     assert hub_settings().offline is None
     monkeypatch.setenv("LM_EVAL_DATA_PATH", str(tmp_path))
     assert hub_settings().cache == tmp_path
