@@ -5,7 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -143,3 +145,31 @@ def test_a_parquet_bomb_is_refused(place: Workplace) -> None:
     parquet.write_table(table, place.folder / "bomb.parquet")
     assert (place.folder / "bomb.parquet").stat().st_size < 200_000
     refused(rows_of(place, "bomb.parquet"), "holds more than 1 MB")
+
+
+def test_only_what_says_so_is_loaded_as_a_metric_from_elsewhere(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+
+    def load(name: str) -> SimpleNamespace:
+        loaded.append(name)
+        return SimpleNamespace(compute=lambda **_: {"score": 1.0})
+
+    monkeypatch.setitem(sys.modules, "evaluate", SimpleNamespace(load=load))
+    place.write("evil.py", "raise SystemExit('ran')")
+    place.write("folder/folder.py", "raise SystemExit('ran')")
+    keys = {"formats": ..., "doc_to_choice": ..., "output_type": "generate_until"}
+    for name in ("./evil.py", "evil.py", "folder", "user/metric", str(place.folder / "evil.py")):
+        place.task(**keys, metric_list=[{"metric": name}])
+        assert "hf_evaluate: true" in place.cli("validate", "--tasks", "t.yaml").out
+        refused(place.run("--tasks", "t.yaml"), repr(name), "hf_evaluate: true")
+    for entry in ({"metric": "rouge"}, {"metric": "user/metric", "hf_evaluate": True}):
+        place.task(**keys, metric_list=[entry])
+        done = place.cli("validate", "--tasks", "t.yaml")
+        assert (done.code, loaded) == (0, [])
+        assert "skipped" in done.out
+        assert "--run_code" in done.out
+    assert place.cli("validate", "--run_code", "--tasks", "t.yaml").code == 0
+    assert place.run("--tasks", "t.yaml").code == 0
+    assert set(loaded) == {"user/metric"}

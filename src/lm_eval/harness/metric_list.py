@@ -7,6 +7,7 @@ in the YAML is reported here; a metric's function is loaded when it is called.
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import string
 import warnings
@@ -17,6 +18,7 @@ from typing import Any
 
 from lm_eval.config.functions import resolved
 from lm_eval.errors import (
+    CodeNotRunError,
     ConfigError,
     LmEvalWarning,
     MissingExtraError,
@@ -162,10 +164,10 @@ class MetricSpec:
         known = HARNESS_METRICS.get(self.name, None)
         return self.source is not None and not (known and known.is_built_in)
 
-    def load(self) -> None:
+    def load(self, *, run_code: bool = True) -> None:
         """Import the library that computes it, if one does; a missing one is an error."""
         if isinstance(self.source, HubMetric):
-            self.source.load()
+            self.source.load(run_code=run_code)
         if self.aggregation in CORPUS_SCORES:
             sacrebleu_metric(CORPUS_SCORES[self.aggregation])
 
@@ -238,7 +240,13 @@ def _spec(entry: Any, output_type: str, where: str, is_free: bool) -> MetricSpec
     if is_free:
         return MetricSpec(name, aggregation, higher)
     if isinstance(metric, str):
-        source: Any = get_metric(name, entry.get("hf_evaluate") is True)
+        is_wanted = entry.get("hf_evaluate") is True
+        source: Any = get_metric(name, is_wanted)
+        if isinstance(source, HubMetric) and not is_wanted and _is_a_place(name):
+            raise ConfigError(
+                f"{where} is a path or a name on a hub, and loading it runs the Python there. If you "
+                "trust it, write `hf_evaluate: true` beside it."
+            )
         _check_fit(name, source, entry, output_type, where)
         _check_options(source, options, output_type, where)
         check_options(source, options)
@@ -348,17 +356,22 @@ class HubMetric:
         self.__name__ = name
         self._compute: Any = None
 
-    def load(self) -> Any:
-        """The function that computes it."""
+    def load(self, *, run_code: bool = True) -> Any:
+        """The function that computes it: Python from a hub or a file, hence code of the task's."""
         if self._compute is None:
-            self._compute = _load_from_hub(self.__name__)
+            self._compute = _load_from_hub(self.__name__, run_code)
         return self._compute
 
     def __call__(self, **arguments: Any) -> Any:
         return self.load()(**arguments)
 
 
-def _load_from_hub(name: str) -> Any:
+def _is_a_place(name: str) -> bool:
+    """Whether ``evaluate`` would look for a name outside its own metrics."""
+    return not re.fullmatch(r"[\w+-]+", name) or os.path.exists(name)
+
+
+def _load_from_hub(name: str, run_code: bool) -> Any:
     unknown = ""
     if name not in HARNESS_METRICS:
         hint = did_you_mean(name, HARNESS_METRICS)
@@ -371,6 +384,11 @@ def _load_from_hub(name: str) -> Any:
             "installed.",
             install="pip install 'lm-eval-formats[hub-metrics]'",
         ) from None
+    if not run_code:
+        raise CodeNotRunError(
+            f"{unknown}The library `evaluate` would load and run Python for the metric {name!r}, and "
+            "running a task's code was not allowed. Add `--run_code` if you trust it."
+        )
     try:
         return evaluate.load(name).compute
     except Exception as error:

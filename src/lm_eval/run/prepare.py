@@ -169,7 +169,7 @@ def _harness_scorer(task: ConfigurableTask) -> HarnessScorer:
     return HarnessScorer(task)
 
 
-def load_metrics(task: ConfigurableTask) -> None:
+def load_metrics(task: ConfigurableTask, *, run_code: bool = True) -> None:
     """Import what a task's answers are scored with, so that nothing is missing after asking."""
     if task.format is not None:
         return
@@ -182,7 +182,7 @@ def load_metrics(task: ConfigurableTask) -> None:
         return
     try:
         for metric in _harness_scorer(task).metrics:
-            metric.load()
+            metric.load(run_code=run_code)
     except MissingExtraError as error:
         raise MissingExtraError(
             f"Task {task.name!r}: {error.what}", install=error.install

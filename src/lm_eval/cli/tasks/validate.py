@@ -90,7 +90,7 @@ class Checker:
             return
         for task in tasks.values():
             try:
-                load_metrics(task)
+                load_metrics(task, run_code=self.run_code)
                 yield self._rendered(task)
             except LmEvalError as error:
                 yield finding_of(task.name, error)
