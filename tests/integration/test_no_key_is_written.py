@@ -68,6 +68,7 @@ WAYS: dict[str, Callable[[Given, str], Any]] = {
         "base_url", at_host(g.url, after=f"?api-version=2024-02-01&sig={escaped(key)}")
     ),
     "fragment": lambda g, key: g.argument("base_url", at_host(g.url, after=f"#{escaped(key)}")),
+    "path": lambda g, key: g.argument("base_url", g.url.replace("/v1", f"/{escaped(key)}/v1")),
     "gen_kwargs": lambda g, key: g.gen_kwargs.update(api_key=key),
     "headers in gen_kwargs": lambda g, key: g.gen_kwargs.update(extra_headers={"X-Any": key}),
     "deep in gen_kwargs": lambda g, key: g.gen_kwargs.update(extra_body={"auth": {"value": key}}),
@@ -196,6 +197,19 @@ def test_no_outlet_shows_the_key(
 def traces_outside(folder: Path, done: Outcome, key: str) -> list[str]:
     """Traces in what was written, not in what was given."""
     return [trace for trace in traces(folder, done, key) if not trace.startswith(("in in/", "in/"))]
+
+
+@pytest.mark.parametrize("command", ["run", "validate", "preview", "fetch", "ls tasks"])
+def test_a_password_in_the_address_of_data_is_not_shown(tmp_path: Path, command: str) -> None:
+    work = Workplace(tmp_path)
+    work.task(dataset_path="https://me:pa55word@h.invalid/x")
+    flags = {"run": ("--model", "dummy", "--tasks"), "validate": ("--tasks",)}.get(command, ())
+    shown = [work.cli(*command.split(), *flags, "t", "--include_path", ".")]
+    if command == "ls tasks":
+        shown.append(work.cli(*command.split(), "--json", "--include_path", "."))
+    for done in shown:
+        assert "h.invalid" in done.out + done.err
+        assert "pa55" not in done.out + done.err
 
 
 def test_a_value_of_a_few_letters_is_hidden_in_its_places_only(folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -173,6 +174,20 @@ def test_the_same_command_goes_on_after_an_error(place: Workplace) -> None:
     assert place.results()["accounting"]["answers"] == {"total": TOTAL, "reused": number}
     assert len(asked(place)) == TOTAL - number
     assert files(place) == undisturbed  # nothing else is left, half-written or hidden
+
+
+def test_an_output_folder_deleted_in_mid_run_keeps_nothing_and_says_so(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def deleting(model: logged_model.LoggedLM) -> None:
+        if model._asked >= 40:
+            shutil.rmtree(place.output, ignore_errors=True)
+
+    monkeypatch.setattr(logged_model.LoggedLM, "_hold", deleting)
+    failed = run(place, fails="17")
+    assert failed.code == 1
+    assert "No answer is kept: " in failed.err
+    assert "goes on from there" not in failed.err
 
 
 def test_costs_of_the_dead_run_count(place: Workplace) -> None:

@@ -365,7 +365,7 @@ def _is_fact(name: str) -> bool:
 
 def _task_config(config: Mapping[str, Any]) -> dict[str, Any]:
     """A task's config; values that may hold a secret are redacted, prompts stay as they are."""
-    open_ended = ("dataset_kwargs", "generation_kwargs", "metadata")
+    open_ended = ("dataset_path", "dataset_kwargs", "generation_kwargs", "metadata")
     return {k: redacted(v, k) if k in open_ended else v for k, v in config.items()}
 
 

@@ -120,6 +120,8 @@ class RunStore:
         pending = self._pending()
         if not number and not pending:
             return ""
+        if not kept.store.path.exists():
+            return f"No answer is kept: {kept.store.path} was deleted during the run."
         batches = ""
         if pending:
             batches = (

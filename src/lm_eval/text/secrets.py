@@ -214,7 +214,9 @@ _EVERYDAY = re.compile(
 )
 """Values of switches, versions, dates and media types."""
 _PLAIN_WORD = re.compile(r"[A-Za-z]?[a-z]{0,6}")
-_KEY_IN_PATH = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{16,}")
+_MIXED = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{4,}")
+"""Letters and digits without a break: much of a key, little of a version or the name of a model."""
+_SHORTEST_MIXED = 10
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _NAMES_OF_MODELS = ("model", "pretrained", "tokenizer", "peft")
 
@@ -327,7 +329,15 @@ def environment_secrets() -> list[str]:
         if is_secret_name(name) and not (value.startswith(("/", "~")) and _exists(value))
     ]
     proxies = [v for name, v in os.environ.items() if name.lower().endswith("_proxy")]
-    return [*secrets, *(secret for proxy in proxies for secret in secrets_in_address(proxy))]
+    return [*secrets, *(secret for proxy in proxies for secret in _secrets_of_user(proxy))]
+
+
+def _secrets_of_user(address: str) -> Iterator[str]:
+    """User and password of an address that may be broken, with the parts that errors quote."""
+    user = (address.partition("://")[2] or address).rpartition("@")[0]
+    password = user.partition(":")[2] or user
+    for text in (user, password, *re.split("[/?#@:]", password)):
+        yield from (text, unquote(text))
 
 
 def _exists(path: str) -> bool:
@@ -375,6 +385,7 @@ def _address_secrets(address: str) -> Iterator[tuple[str, bool]]:
         parts = urlsplit(address)
         user, password = parts.username, parts.password
     except ValueError:
+        yield from ((secret, True) for secret in _secrets_of_user(address))
         return
     for text in (user, password):
         if text:
@@ -389,10 +400,16 @@ def _address_secrets(address: str) -> Iterator[tuple[str, bool]]:
     if parts.fragment:
         yield unquote(parts.fragment), False
     before = ""
-    for segment in map(unquote, parts.path.split("/")):
-        if is_secret_name(before) or _KEY_IN_PATH.search(segment) or looks_secret(segment):
-            yield segment, False
+    for segment in parts.path.split("/"):
+        if is_secret_name(before) or _is_key(segment):
+            yield unquote(segment), False
         before = segment
+
+
+def _is_key(segment: str) -> bool:
+    """Whether a segment of a path looks like a key rather than a word, a version or a model."""
+    mixed = sum(map(len, _MIXED.findall(segment)))
+    return "%" in segment or mixed >= _SHORTEST_MIXED or looks_secret(segment)
 
 
 def secrets_in_headers(headers: Mapping[str, Any]) -> list[str]:

@@ -21,6 +21,7 @@ from lm_eval.errors import UsageError, did_you_mean, few_names, listing
 from lm_eval.tasks.index import IndexedFile, TaskNames, task_roots
 from lm_eval.tasks.keys.facts import TaskFacts
 from lm_eval.text.numbers import counted
+from lm_eval.text.secrets import redacted_text
 from lm_eval.text.terminal import is_terminal, visible
 
 MOST_MEMBERS = 8
@@ -79,7 +80,7 @@ class ListedTask:
             "tags": list(self.tags),
             "licence": facts.licence,
             "gated": facts.is_gated,
-            "dataset": facts.dataset,
+            "dataset": redacted_text(facts.dataset or ""),
             "tasks": list(self.members),
             "file": self.path,
         }

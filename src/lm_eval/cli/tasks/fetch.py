@@ -14,6 +14,7 @@ from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.numbers import counted
 from lm_eval.text.progress import Progress
+from lm_eval.text.secrets import known_secrets
 from lm_eval.text.terminal import visible
 
 
@@ -89,7 +90,7 @@ def fetch(args: argparse.Namespace) -> int:
     if plan.by_data:
         print(_summary(plan, args))
     for problem in plan.problems:
-        print(f"error    {visible(problem, keep=chr(10))}")
+        print(f"error    {visible(known_secrets().hide(problem), keep=chr(10))}")
     return 1 if plan.problems else 0
 
 

@@ -23,6 +23,7 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.text.numbers import counted
+from lm_eval.text.secrets import redacted_text
 from lm_eval.text.terminal import PIPED_WIDTH, visible
 
 if TYPE_CHECKING:
@@ -315,7 +316,7 @@ def _data(config: TaskConfig, *, is_family: bool) -> str:
         text += f", examples from {pool}"
     if config.dataset_revision:
         text += f", revision {config.dataset_revision[:12]}"
-    return visible(text)
+    return visible(redacted_text(text))
 
 
 def _homepage(config: TaskConfig) -> Iterator[tuple[str, str]]:
@@ -382,7 +383,7 @@ def _print_prompt(name: str, manager: TaskManager) -> None:
         task = next(iter(manager.load([name])["tasks"].values()))
         (doc,) = build_ordered(task, [0], PromptOptions())
     except LmEvalError as error:
-        print(f"\nNo prompt can be shown: {visible(str(error))}")
+        print(f"\nNo prompt can be shown: {visible(redacted_text(str(error)))}")
         return
     rows = " (invented rows)" if task.uses_sample_rows else ""
     print(f"\nThe first prompt of {visible(task.name)}{rows}:")

@@ -35,6 +35,7 @@ from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.files import write_output
 from lm_eval.text.numbers import counted
+from lm_eval.text.secrets import known_secrets
 from lm_eval.text.terminal import visible
 
 
@@ -163,7 +164,8 @@ def finding_of(name: str, error: LmEvalError, *, kind: str = "task") -> CheckFin
     elif isinstance(error, HelperError):
         cause = f"{error.path}: {error.reason}"
     bad_docs = error.docs if isinstance(error, FormatError) else {}
-    return CheckFinding(name, outcome, cause, str(error), kind=kind, bad_docs=bad_docs)
+    message = known_secrets().hide(str(error))
+    return CheckFinding(name, outcome, cause, message, kind=kind, bad_docs=bad_docs)
 
 
 SHOWN = 5

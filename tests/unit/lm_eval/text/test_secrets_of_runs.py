@@ -42,6 +42,8 @@ def test_environment_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         ({"base_url": "http://u5er:p%40ss@h"}, {"u5er", "p@ss", "p%40ss", "u5er:p@ss"}),
         ({"base_url": "http://h/key/ab12/v1"}, {"ab12"}),
         ({"base_url": "http://h/u/0123456789abcdef0/v1"}, {"0123456789abcdef0"}),
+        ({"base_url": "http://h/cnry-40a9-b7e1-77fd/v1"}, {"cnry-40a9-b7e1-77fd"}),
+        ({"base_url": "http://h/Mixtral-8x22B-v0.1/phi3-mini-128k/v1beta/@cf"}, set()),
         ({"base_url": "http://h/deployments/gpt-4o-mini-2024-07-18/chat"}, set()),
         ({"model": "m", "eos_token": "</s>"}, set()),
     ],
@@ -50,6 +52,18 @@ def test_secrets_by_name_and_place(holder: dict[str, Any], secrets: set[str]) ->
     words = {word for word in secrets_in(holder) if len(word) > 1}
     assert {word for word in words if " " not in word} >= {s for s in secrets if " " not in s}
     assert words - secrets <= {"b7c8; a=b7c8", "4f5e; a=b7c8", "a=b7c8"}
+
+
+def test_the_password_of_a_broken_proxy_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    left = []
+    for form in ("http://{}@[bad", "{}@h:port", "http://{}@h:99999", "//{}@h"):
+        for password in ("pa55word", "pa55/word", "pa55@w0rd", "pa55%2Fword"):
+            proxy = form.format(f"me:{password}")
+            monkeypatch.setenv("HTTP_PROXY", proxy)
+            part = password.partition("/")[0]
+            if "pa55" in known_secrets().hide(f"{proxy}: {part!r} is no port"):
+                left.append(proxy)
+    assert left == []
 
 
 def test_every_form_is_hidden_and_ordinary_text_is_not() -> None:
