@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -63,6 +64,25 @@ class Problem:
 
     path: str
     message: str
+
+
+@contextmanager
+def undamaged(path: Path | str) -> Iterator[None]:
+    """Turn what values of the wrong shape cause into an error about the file that holds them."""
+    try:
+        yield
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ) as e:
+        raise ComparisonError(
+            f"{path} is damaged: it does not hold what a run writes there ({type(e).__name__}: "
+            f"{str(e)[:200]}). Run it again, or leave the file out."
+        ) from e
 
 
 @dataclass(eq=False)
@@ -276,7 +296,8 @@ class Catalogue:
         known = self._opened.get(path)
         if known is None or known[0] != state:
             try:
-                opened: list[StoredRun] | str = open_runs([path])
+                with undamaged(path):
+                    opened: list[StoredRun] | str = open_runs([path])
             except LmEvalError as error:
                 opened = str(error)
             known = self._opened[path] = (state, opened)

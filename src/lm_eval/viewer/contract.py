@@ -28,7 +28,7 @@ from lm_eval.lab.stored.select import model_names
 from lm_eval.reports.items import ItemColumns, shortest
 from lm_eval.screen.remarks import REASONS
 from lm_eval.text.encode import to_json
-from lm_eval.viewer.catalogue import AnyRun, Catalogue, UnfinishedRun, ViewedRun
+from lm_eval.viewer.catalogue import AnyRun, Catalogue, UnfinishedRun, ViewedRun, undamaged
 from lm_eval.viewer.figures import card, comparisons, run_page
 from lm_eval.viewer.samples import GROUPING_DOCS, grouping_fields, text_row, whole_sample
 
@@ -74,14 +74,14 @@ class Contract:
         """The answer; if there is none, an error with a message for people."""
         kind, *parts = address.split("/")
         answer = self._answers.get(kind)
-        if answer is None:
+        if answer is None or len(parts) != _PARTS[kind]:
             raise UnknownAddressError(f"There is nothing at {address!r}.")
-        try:
+        ids = parts[0].split("+") if parts else ()
+        known = [
+            str(self._catalogue.runs[each].path) for each in ids if each in self._catalogue.runs
+        ]
+        with undamaged(" or ".join(known)):
             return answer(*parts)
-        except TypeError:
-            if len(parts) == _PARTS[kind]:
-                raise
-            raise UnknownAddressError(f"There is nothing at {address!r}.") from None
 
     # Runs
 
@@ -96,7 +96,8 @@ class Contract:
         called = model_names([run.stored for run in runs if isinstance(run, ViewedRun)])
         for run in runs:
             try:
-                cards.append({**card(run, root), "called": called.get(run.path, run.model)})
+                with undamaged(run.path):
+                    cards.append({**card(run, root), "called": called.get(run.path, run.model)})
             except (LmEvalError, OSError) as error:
                 broken.append({"path": str(run.path), "message": str(error)})
         return {
@@ -184,8 +185,9 @@ class Contract:
         run = self._catalogue.run(run_id)
         name = run.name_of(key)
         delimiter = run.delimiter(name)
-        samples = run.source(name).samples(first, count)
-        return (whole_sample(sample, delimiter) for sample in samples)
+        with undamaged(run.path):
+            for sample in run.source(name).samples(first, count):
+                yield whole_sample(sample, delimiter)
 
     def _judge(self, run_id: str, key: str) -> dict[str, Any]:
         run = self._catalogue.run(run_id)

@@ -30,6 +30,8 @@ PAIRED_RUNS = 8
 """Up to this many runs, every pair is compared in advance."""
 DATA, INDEX = "data", "index.html"
 _PLACE = b'<div id="app">'
+_CALL = 'lmEvalData("'
+"""How each script of a folder begins: what begins otherwise is not ours, and stays."""
 
 
 @dataclass(frozen=True)
@@ -175,11 +177,11 @@ def _folder(catalogue: Catalogue, target: Path) -> Exported:
     count = size = 0
     try:
         data.mkdir(parents=True, exist_ok=True)
-        for old in data.glob("*.js"):
+        for old in data.iterdir():
             old.unlink()
         for address, content in answers:
             name = address.replace("/", "_").replace("+", "-")
-            script = f'lmEvalData("{name}","{_packed(content)}")\n'
+            script = f'{_CALL}{name}","{_packed(content)}")\n'
             (data / f"{name}.js").write_text(script, encoding="ascii")
             count, size = count + 1, size + len(script)
         page = _page(answers.blocks, {"lm-eval-folder": {}}, scripts=" 'self' file:")
@@ -191,10 +193,23 @@ def _folder(catalogue: Catalogue, target: Path) -> Exported:
 
 def _is_ours(target: Path) -> bool:
     """Whether a folder is empty, or holds an earlier export and nothing else."""
-    names = {entry.name for entry in target.iterdir()} if target.is_dir() else {""}
-    return names <= {DATA, INDEX} and all(
-        entry.suffix == ".js" for entry in (target / DATA).glob("*")
+    entries = list(target.iterdir()) if target.is_dir() else [target]
+    return all(
+        not entry.is_symlink()
+        and (
+            (entry.name == DATA and all(_begins(file, _CALL) for file in entry.glob("*")))
+            or (entry.name == INDEX and 'id="lm-eval-folder"' in entry.read_text("utf-8", "ignore"))
+        )
+        for entry in entries
     )
+
+
+def _begins(file: Path, start: str) -> bool:
+    """Whether it is a file, not a link to one, that begins with this text."""
+    if file.is_symlink() or not file.is_file():
+        return False
+    with file.open("rb") as opened:
+        return opened.read(len(start)) == start.encode()
 
 
 def _packed(content: bytes) -> str:

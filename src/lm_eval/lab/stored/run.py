@@ -359,7 +359,7 @@ def _flaw(content: Mapping[str, Any]) -> str | None:
 def _json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(_bytes(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ComparisonError(
             f"{path} is not JSON: {error}. It may be half written: run it again, or leave the file out."
         ) from None

@@ -6,6 +6,7 @@ import base64
 import gzip
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +84,7 @@ def test_a_folder_has_a_script_for_each_answer(catalogue: Catalogue, tmp_path: P
 
 def test_an_export_is_written_again_over_an_older_one(catalogue: Catalogue, tmp_path: Path) -> None:
     export(catalogue, tmp_path / "site")
-    (tmp_path / "site/data/stale.js").write_text("x")
+    (tmp_path / "site/data/stale.js").write_text('lmEvalData("stale","")')
     export(catalogue, tmp_path / "site")
     assert not (tmp_path / "site/data/stale.js").exists()
 
@@ -141,3 +142,65 @@ def test_samples_that_are_gone_are_noted(tmp_path: Path) -> None:
     assert len(written.notes) == 1
     assert written.notes[0].startswith("prompts and replies, because ")
     assert "has no samples of 'demo_mcq@cot'" in written.notes[0]
+
+
+DAMAGE: tuple[Any, ...] = ([1], {"a": [1]}, 10**400, "x", None, [[]], {"": {}})
+
+
+def test_a_damaged_results_file_hides_no_other_run(tmp_path: Path) -> None:
+    place = four_formats(tmp_path, limit=2)
+    (results,) = place.output.rglob("results_*.json")
+    shutil.copytree(results.parent, tmp_path / "out/other")
+    content = json.loads(results.read_text("utf-8"))
+    name = next(iter(content["configs"]))
+    inner = [(section, name) for section in ("results", "intervals", "formats", "n-samples")]
+    odd = ["[" * 200_000]
+    for keys in [*((key,) for key in content), *inner, *(("config", k) for k in content["config"])]:
+        for value in DAMAGE:
+            changed = json.loads(json.dumps(content))
+            parent = changed
+            for key in keys[:-1]:
+                parent = parent.setdefault(key, {})
+            parent[keys[-1]] = value
+            odd.append(json.dumps(changed))
+    failed = []
+    for text in odd:
+        results.write_text(text, "utf-8")
+        try:
+            found = json.loads(Contract(Catalogue([place.output])).json("runs"))
+            is_shown = any("/other/" in run["path"] for run in found["runs"])
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+            RecursionError,
+        ):
+            is_shown = False
+        if not is_shown:
+            failed.append(text[-80:])
+    assert failed == []
+    content["intervals"] = {name: [1]}
+    for text in ("[" * 200_000, json.dumps(content)):
+        results.write_text(text, "utf-8")
+        assert export(Catalogue([place.output]), tmp_path / "one.html").num_files == 1
+
+
+@pytest.mark.parametrize("layout", ["data/site.js", "data", "index.html", "data/old.js"])
+def test_an_export_deletes_no_files_of_others(
+    catalogue: Catalogue, tmp_path: Path, layout: str
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "site.js").write_text("alert(1)", "utf-8")
+    target = tmp_path / "site"
+    (target / layout).parent.mkdir(parents=True)
+    if layout == "data/site.js":
+        (target / layout).write_text("alert(1)", "utf-8")
+    else:
+        (target / layout).symlink_to(own if layout == "data" else own / "site.js")
+    with pytest.raises(UsageError, match="is not an export"):
+        export(catalogue, target)
+    assert (own / "site.js").read_text("utf-8") == "alert(1)"
+    assert (target / layout).exists()
