@@ -15,7 +15,7 @@ import pytest
 from benchmarks.readers import FILES, NOTHING, load, outcomes, prefix_changes, tallied
 from tests.support.paths import TESTS
 
-READ_IN_ONE_WAY_ONLY = {"placeholder-07"}
+READ_IN_ONE_WAY_ONLY = {"correction-03", "placeholder-07"}
 """Replies read right only if the phrase is prefilled."""
 FLOORS = json.loads((TESTS / "data" / "replies" / "floors.json").read_text(encoding="utf-8"))
 

@@ -3,8 +3,7 @@
 A format names its readers in ``scorer``; ``bind_reader`` compiles that spec and ``read`` applies it to a
 reply. Readers never guess: a reading without an answer says why there is none.
 
-Read in this order: reading, text, wording, language, options, sentences, claims, marks, evidence,
-choice, phrase, free_text, number, reply.
+Read in this order: reading, text, language, options, claims, choice, phrase, free_text, number, reply.
 """
 
 from __future__ import annotations

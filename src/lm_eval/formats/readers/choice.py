@@ -1,63 +1,41 @@
 """Readers of a choice, by its label, its text or either, and of an order of choices.
 
-In: a reply, the labels shown and the choice texts. Out: its index, or the indices in order.
+In: a reply, the labels shown and the choice texts. Out: its index, or the indices in order. ``RULES``
+are tried in order, and the first that finds an answer, or evidence for more than one, decides.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from lm_eval.formats.readers.claims import NONE_OF_THEM, Claims
-from lm_eval.formats.readers.evidence import Evidence, at_start, stated
-from lm_eval.formats.readers.marks import bold, boxes, whole
-from lm_eval.formats.readers.options import AnswerOptions, options_of, token
-from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import fold, last_cue, lowered, phrase_pattern, squeezed
+from lm_eval.formats.readers.claims import NONE, REACH, Claim, ReplyText
+from lm_eval.formats.readers.language import vocabulary
+from lm_eval.formats.readers.options import (
+    SEVERAL,
+    AnswerOptions,
+    Span,
+    labels_in,
+    opened,
+    options_of,
+    token,
+)
+from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
+from lm_eval.formats.readers.text import (
+    blanked,
+    fold,
+    key_of,
+    lowered,
+    phrase_pattern,
+    squeezed,
+    without_instructions,
+)
 
 _STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
-_FINAL_CUE = re.compile(r"final(?<!\wfinal)[\s*_]+answer\b[\s*_]*(?:is\b|:|=)")
-
-
-@register_reader("label_after")
-def label_after(
-    text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = (), phrase: str
-) -> Reading:
-    """Read the label after the last ``phrase``; nothing if there is none.
-
-    The last, because a model that corrects itself does so at the end.
-    """
-    options, cue = options_of(labels, choices), phrase_pattern(phrase)
-    text, cue_span = last_cue(fold(text), cue, options, options.is_named_at)
-    if cue_span is None:
-        return NO_ANSWER
-    claims = Claims(text, options)
-    label = options.label_at(text, claims.low, cue_span[1])
-    return claims.judged(label).by("label_after") if label else NO_ANSWER
-
-
-@register_reader("first_label")
-def first_label(text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = ()) -> Reading:
-    """Read the label with which the reply starts: ``C``, ``(C)``, ``**C**``, ``C. Paris``.
-
-    A reply that starts by repeating the options (``A. … B. …``) has not answered yet.
-    """
-    claims = Claims(fold(text), options_of(labels, choices))
-    return at_start(claims).by("first_label")
-
-
-@register_reader("marked_label")
-def marked_label(text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = ()) -> Reading:
-    """Read the choice in the last box (``\\boxed{C}``, ``<answer>C</answer>``), else in bold.
-
-    Bold also stresses what is wrong. Where bold names several choices, the last one counts only if
-    it is alone on its line or ends the reply.
-    """
-    text, options = fold(text), options_of(labels, choices)
-    boxed = list(boxes(text, options))
-    reading = boxed[-1][1] if boxed else bold(Claims(text, options))
-    return reading.by("marked_label")
+_SHORT = 300
+"""Characters; in a longer reply, a mere mention of a choice is no answer."""
 
 
 @register_reader("choice")
@@ -68,112 +46,432 @@ def choice(
     choices: Sequence[str] = (),
     phrase: str | None = None,
 ) -> Reading:
-    """Read the choice a reply settles on, wherever it says so; ``rule`` names what found it.
+    """Read the choice a reply commits to; ``rule`` names what found it.
 
-    What the reply claims last counts: behind ``phrase``, "the answer is" or their like in another
-    language, in a box or a field; else "C is correct"; else what is bold, what it starts or ends with,
-    or the only choice it names. Two choices claimed at once are ambiguous. A repeated instruction
-    ("… is [letter]" where …), another's opinion and another case ("if it were …") claim nothing.
+    A commitment is the whole reply, an announcement (``phrase``, "the answer is", a box, "I choose"), a
+    verdict ("C is correct"), or the label that a reply starts with. Two different ones are ambiguous,
+    unless the reply says that it corrects itself. A mere mention counts only in a short reply.
     """
     options = options_of(labels, choices)
-    return spread(text, lambda plain: settled(plain, options, _strong_cue(phrase)), "choice:")
+    return _spread(text, lambda plain: _read(plain, options, _pattern(phrase)), "choice:")
 
 
-def spread(text: str, rule: Callable[[str], Reading], prefix: str) -> Reading:
+def _spread(text: str, rule: Callable[[str], Reading], prefix: str) -> Reading:
     """``rule`` on folded text without long blanks, with the span of the answer in ``text``."""
     plain, moved_to = squeezed(fold(text))
-    reading = rule(plain)
+    start = len(plain) - len(plain.lstrip())
+    reading = rule(plain[start:]).moved(start)
     if not reading.is_answer:
         return reading
     span = reading.span if moved_to is None or reading.span is None else moved_to(reading.span)
     return Reading(reading.value, f"{prefix}{reading.rule}", span, is_claim=reading.is_claim)
 
 
-def settled(text: str, options: AnswerOptions, strong: re.Pattern[str]) -> Reading:
-    """The choice that folded ``text`` settles on, with the rule that found it."""
+@lru_cache(maxsize=512)
+def _pattern(phrase: str | None) -> re.Pattern[str] | None:
+    return phrase_pattern(phrase) if phrase and phrase.strip() else None
+
+
+def _read(text: str, options: AnswerOptions, phrase: re.Pattern[str] | None) -> Reading:
+    """The choice that folded ``text`` commits to; turns that the model invents are left out."""
     if not text.strip():
         return NO_ANSWER
-    text = _STRUCK.sub(lambda struck: " " * len(struck.group()), text) if "~~" in text else text
-    usual = _usual_reply(text, options, strong)
-    if usual is not None:
-        return usual
-    claims = Claims(text, options)
-    reading = whole(claims)
-    if reading.is_settled:
-        return reading.by("whole")
-    reading = _before_turns(claims, strong)
+    if "~~" in text:
+        text = _STRUCK.sub(lambda struck: " " * len(struck.group()), text)
+    text = without_instructions(text, options)
+    reply = ReplyText(text, options)
+    if "\n" in text:
+        begins = len(text) - len(text.lstrip())
+        turn = reply.words.turn.search(reply.low, begins)
+        if turn:
+            reply = ReplyText(text[: turn.start()], options)
+        question = reply.words.question.search(reply.low, begins)
+        if question:
+            reading = _by_rules(ReplyText(text[: question.start()], options), phrase)
+            if reading.is_settled or reading is NONE_OF_THEM:
+                return reading
+            if text[: question.start()].strip():  # what follows is about another question
+                return NO_ANSWER
+    reading = _by_rules(reply, phrase)
     return NO_ANSWER if reading is NONE_OF_THEM else reading
 
 
-_USUAL_LENGTH = 300
+NONE_OF_THEM = Reading.unread("unreadable")
+"""The reply says that no choice is right: no other rule is tried."""
 
 
-def _usual_reply(text: str, options: AnswerOptions, strong: re.Pattern[str]) -> Reading | None:
-    """The reading of a reply of at most a phrase, a label and the text of the choice.
-
-    Most replies are such. One pattern reads them, with the same result as all the rules.
-    """
-    if len(text) > _USUAL_LENGTH:
-        return None
-    match = _usual(options.label.pattern, strong.pattern).match(text)
-    index = options.index_of(match["label"]) if match else None
-    if match is None or index is None:
-        return None
-    own = match["own"]
-    if own is not None and (index >= len(options.choices) or own != options.choices[index].strip()):
-        return None
-    cue = match["cue"]
-    rule = "whole" if cue is None else "phrase" if strong.match(lowered(cue)) else "cue"
-    return Reading(index, rule, match.span("label"))
+def _by_rules(reply: ReplyText, phrase: re.Pattern[str] | None) -> Reading:
+    for rule in RULES:
+        reading = rule(reply, phrase)
+        if reading.is_settled or reading is NONE_OF_THEM:
+            reading = reading if reading.rule else reading.by(rule.__name__)
+            return replace(reading, is_claim=False) if rule in WEAK else reading
+    return NO_ANSWER
 
 
-@lru_cache(maxsize=512)
-def _usual(label: str, strong: str) -> re.Pattern[str]:
-    named = rf"[*_`\"'(\[]{{0,4}}(?P<label>{label})[)*_`\"'\]]{{0,4}}"
-    own = r"(?:(?:[.:)]|\s-)?[*_]{0,2}\s+[*_]{0,2}(?P<own>[^\s*_][^\n*]{0,200}?))??"
-    cue = rf"(?:the\s+)?(?:(?:correct|best|right)\s+)?answer\s+is\s*:?|{strong}"
-    return re.compile(
-        rf"\s*(?:(?P<cue>{cue})\s*:?\s*)?{named}{own}[.!]?[*_`\"']{{0,3}}\s*\Z", re.IGNORECASE
+# ---------------------------------------------------------------------------------------- rules
+
+
+def whole(reply: ReplyText, _phrase: re.Pattern[str] | None = None) -> Reading:
+    """The reply is a label, a choice's text, or a label with its text."""
+    text, options = reply.text, reply.options
+    if len(text) > options.window:
+        return NO_ANSWER
+    name = options.label_at(text, opened(text, 0))
+    if name is None and len(text) <= _MAX_LEAD:
+        name = reply.name_at(0)
+        name = name if name and not name.is_text else None
+    is_price = name is not None and text[: name.span[0]].strip() == "$" and text.count("$") == 1
+    if name is not None and not is_price:
+        rest = key_of(text[name.span[1] :])
+        own = options.keys[name.choice] if 0 <= name.choice < len(options.keys) else ""
+        if not rest or rest == own:
+            return _reading(name.choice, name.span)
+        if rest in options.keys and options.is_exact(text[slice(*name.span)]):
+            return AMBIGUOUS
+    return options.whole_text(text)
+
+
+_MAX_LEAD = 120  # characters of a reply that consists of filler words and a label
+
+
+def conclusion(reply: ReplyText, phrase: re.Pattern[str] | None) -> Reading:
+    """The choice that the reply announces; of several the corrected one, else ambiguous."""
+    claims = sorted(
+        [*reply.conclusions(phrase), *_boxes(reply)], key=lambda claim: (claim.span, claim.start)
     )
+    if not claims:
+        return NO_ANSWER
+    reading = _settled(reply, _before_tail(reply, claims))
+    if reading is NONE_OF_THEM and claims[-1].choice == NONE:
+        withdrawn = reply.words.withdrawn.match(reply.low, claims[-1].span[0])
+        return _after(reply, claims[-1].end) if withdrawn else reading
+    return reading
 
 
-def _before_turns(claims: Claims, strong: re.Pattern[str]) -> Reading:
-    """The reading of the model's turn, without turns that it invents for the user."""
-    text = claims.text
-    if "\n" in text:
-        begins = len(text) - len(text.lstrip())
-        turn = claims.words.turn.search(claims.low, begins)
-        if turn:
-            claims = Claims(text[: turn.start()], claims.options)
-        question = claims.words.question.search(claims.low, begins)
-        if question:
-            reading = Evidence(Claims(text[: question.start()], claims.options), strong).reading()
-            if reading.is_settled or reading is NONE_OF_THEM:
-                return reading
-    return Evidence(claims, strong).reading()
+def verdict(reply: ReplyText, _phrase: re.Pattern[str] | None) -> Reading:
+    """The one choice that is called right."""
+    if reply.is_cut and len(reply.text) > _SHORT:
+        return NO_ANSWER
+    rights, _ = reply.verdicts()
+    if len(rights) != 1:
+        return AMBIGUOUS if rights else NO_ANSWER
+    ((index, span),) = rights.items()
+    return _unless_changed(reply, Reading(index, span=span), span[1])
 
 
-@lru_cache(maxsize=512)
-def _strong_cue(phrase: str | None) -> re.Pattern[str]:
-    if not phrase or not phrase.strip():
-        return _FINAL_CUE
-    return re.compile(f"{phrase_pattern(phrase).pattern}|{_FINAL_CUE.pattern}")
+def opening(reply: ReplyText, _phrase: re.Pattern[str] | None = None) -> Reading:
+    """The label that the reply starts with, its text or a reason behind it; not a list of options.
+
+    In a long reply it must fill the first line: "(a) The …" begins a solution in parts.
+    """
+    claim = reply.claim_at(0, 0, "opening", is_start=True)
+    if claim is None or claim.choice == NONE:
+        return NO_ANSWER if claim is None else _after(reply, claim.end)
+    first_line = reply.text.lstrip().partition("\n")[0]
+    is_long = len(reply.text) > 3 * _SHORT or reply.is_cut
+    if is_long and len(first_line.strip()) > claim.end + 2:
+        return NO_ANSWER
+    if reply.is_denied(claim.end, reply.sentence_end(claim.end)) and claim.choice == SEVERAL:
+        return NO_ANSWER
+    changed = reply.words.second_thought.search(reply.low, claim.end)
+    return _after(reply, changed.start()) if changed else _checked(reply, claim)
+
+
+def _unless_changed(reply: ReplyText, reading: Reading, end: int) -> Reading:
+    """``reading``, unless a second thought right after it comes to another answer."""
+    changed = reply.words.second_thought.search(reply.low, end, end + REACH)
+    later = _after(reply, changed.start()) if changed else NO_ANSWER
+    return later if later.is_answer else reading
+
+
+def _after(reply: ReplyText, start: int) -> Reading:
+    """What a reply comes to that takes its first answer back at ``start``."""
+    rest = ReplyText(" " * start + reply.text[start:], reply.options)
+    for rule in (conclusion, verdict, closing, bold):
+        reading = rule(rest, None)
+        if reading.is_settled:
+            return reading.by("correction")
+    return AMBIGUOUS
+
+
+def closing(reply: ReplyText, _phrase: re.Pattern[str] | None) -> Reading:
+    """The choice that the last sentence or line of a finished reply comes to: "so it is C"."""
+    if reply.is_cut:
+        return NO_ANSWER
+    end = len(reply.text.rstrip())
+    start = reply.sentence(max(0, end - 1))[0]
+    line = reply.text.rfind("\n", 0, end) + 1
+    for at in dict.fromkeys((line, start)):
+        piece = _piece(reply.text[at:end], reply.options).moved(at)
+        is_list = piece.is_answer and _ends_list(reply, at, piece.value)
+        is_list = is_list or reply.is_denied(line, at)
+        if (
+            piece.is_answer
+            and at
+            and not is_list
+            and not reply.is_doubtful(piece.span or (at, end))
+        ):
+            return piece
+    for match in reversed([*reply.words.it_is.finditer(reply.low, max(start, end - 300), end)]):
+        claim = reply.claim_at(match.start(), match.end(), "closing")
+        if claim is not None and claim.choice >= 0 and not reply.is_doubtful(claim.span):
+            return _reading(claim.choice, claim.span)
+    named = [
+        name
+        for name in labels_in(reply.options, reply.text, start, end)
+        if reply.text[name.span[0] - 1 : name.span[0]] + reply.text[name.span[1] : name.span[1] + 1]
+        == "()"
+    ]
+    if len(named) == 1 and not reply.is_doubtful(named[0].span):
+        return Reading(named[0].choice, span=named[0].span)
+    return NO_ANSWER
+
+
+def bold(reply: ReplyText, _phrase: re.Pattern[str] | None = None) -> Reading:
+    """The choice in bold in a short reply, if it is the only one in bold."""
+    if len(reply.text) > 2 * _SHORT:
+        return NO_ANSWER
+    readings = []
+    for match in _BOLD.finditer(reply.text):
+        group = match.lastindex or 0
+        piece = _piece(match[group], reply.options).moved(match.start(group))
+        if piece.is_settled and not reply.is_doubtful(match.span()):
+            readings.append(piece)
+    if len({reading.value for reading in readings}) > 1:
+        return AMBIGUOUS
+    return readings[-1] if readings else NO_ANSWER
+
+
+def mention(reply: ReplyText, _phrase: re.Pattern[str] | None = None) -> Reading:
+    """The only choice that a short reply names, by its text or a label in brackets."""
+    if len(reply.text) > _SHORT or reply.text.rstrip()[-1:] in tuple(",:(-–—"):
+        return NO_ANSWER
+    spans = reply.options.text_mentions(reply.text)
+    for name in labels_in(reply.options, reply.text, 0, len(reply.text)):
+        if _is_bracketed(reply, name.span):
+            spans.setdefault(name.choice, []).append(name.span)
+    kept = {i: at for i, at in spans.items() if not all(map(reply.is_doubtful, at))}
+    if len(kept) != 1:
+        return AMBIGUOUS if kept else NO_ANSWER
+    ((index, at),) = kept.items()
+    return Reading(index, span=at[-1], is_claim=False)
+
+
+WEAK = (bold, closing, mention)
+RULES = (whole, conclusion, verdict, opening, *WEAK)
+"""Tried in order; ``docs/readers.md`` shows what each of them decides on real replies."""
+
+
+# ------------------------------------------------------------------------------------- deciding
+
+
+def _settled(reply: ReplyText, claims: list[Claim]) -> Reading:
+    """What a reply's announcements come to. "Would be" counts only where nothing is firmer."""
+    firm = [claim for claim in claims if claim.is_firm] or claims
+    last = firm[0]
+    for claim in firm[1:]:
+        if (
+            claim.choice == last.choice
+            or (last.choice < 0 and claim.start >= last.end)
+            or reply.is_corrected(last.end, claim.span[0])
+        ):  # "A or B … so the answer is B"
+            last = claim
+        elif claim.choice == NONE:
+            return NONE_OF_THEM
+        else:
+            return AMBIGUOUS
+    return _checked(reply, last)
+
+
+def _checked(reply: ReplyText, claim: Claim) -> Reading:
+    """The claim as a reading, unless what follows calls another choice right, or this one wrong."""
+    if claim.choice < 0:
+        return AMBIGUOUS if claim.choice == SEVERAL else NONE_OF_THEM
+    rights, wrongs = reply.verdicts(claim.end)
+    if any(index != claim.choice for index in rights):
+        return AMBIGUOUS
+    if claim.choice in wrongs and claim.choice not in rights:
+        return AMBIGUOUS
+    return _unless_changed(reply, _reading(claim.choice, claim.span).by(claim.rule), claim.end)
+
+
+def _reading(index: int, span: Span) -> Reading:
+    return AMBIGUOUS if index < 0 else Reading(index, span=span)
+
+
+_TAIL = re.compile(
+    r"\b(?:summari[sz]\w*|combin\w*|all|these|previous|other|remaining|following|next|each|both)\b"
+    r"[^.\n]{0,60}\b(?:answers|questions|problems)\b"
+)
+_NUMBERED = re.compile(r"(?:\A|\n)[ \t]*\(?\d{1,3}[.):][ \t]*[^.\n]{0,40}\Z")
+
+
+def _before_tail(reply: ReplyText, claims: list[Claim]) -> list[Claim]:
+    """The claims without those about other questions: a summary, or a list of more answers."""
+    first = claims[0]
+    tail = _TAIL.search(reply.low, first.end)
+    end = tail.start() if tail else len(reply.text)
+    return [first] + [
+        claim
+        for claim in claims[1:]
+        if claim.start < end
+        and not _NUMBERED.search(reply.text, max(0, claim.start - 60), claim.start)
+    ]
+
+
+_BRACED = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,300}\}){0,2000})\}"
+_BOXED = re.compile(
+    rf"\\f?box(?:ed)?\s{{0,4}}{_BRACED}"
+    r"|<([a-z_ ]{0,16}(?:answer|choice|option|letter|selection)[a-z_ ]{0,12})>([^<]{0,2000})</\2>",
+    re.IGNORECASE,
+)
+_CALL = re.compile(
+    r"(?:answer|choice|choose|select|submit|pick)\w{0,20}\(\s{0,4}(?:\w{1,20}\s?=\s?)?(?=[\"'(\w])"
+)
+_BOLD = re.compile(
+    r"\*\*([^*\n]{1,400})\*\*|__([^_\n]{1,400})__|<(?:b|strong|mark|u)>([^<\n]{1,400})</(?:b|strong|mark|u)>",
+    re.IGNORECASE,
+)
+_JOINED = re.compile(r"[\s,;/&+|()\[\]{}\"'*_.$-]")
+_COMMAND = re.compile(r"\\[a-z]{1,8}")
+
+
+def _boxes(reply: ReplyText) -> Iterator[Claim]:
+    """The boxes, answer tags and calls that hold a choice."""
+    text = reply.text
+    for match in list(_BOXED.finditer(text))[-50:] if "\\" in text or "<" in text else ():
+        group = match.lastindex or 1
+        piece = _piece(match[group], reply.options).moved(match.start(group))
+        if piece.is_settled:
+            index = piece.value if piece.is_answer else SEVERAL
+            yield Claim(index, piece.span or match.span(), match.start(), match.end(), "box")
+    for call in _CALL.finditer(reply.low) if "(" in text else ():
+        claim = reply.claim_at(call.start(), call.end(), "call")
+        if claim is not None:
+            yield claim
+
+
+def _piece(text: str, options: AnswerOptions) -> Reading:
+    """The choice that a marked piece of text names; ambiguous if it lists several labels."""
+    reading = whole(ReplyText(text, options))
+    if reading.is_settled:
+        return reading
+    return AMBIGUOUS if _lists_labels(text, options) else NO_ANSWER
+
+
+def piece_of(text: str, options: AnswerOptions) -> Reading:
+    """The choice that all of ``text`` names."""
+    return _piece(fold(text), options)
+
+
+def _lists_labels(text: str, options: AnswerOptions) -> bool:
+    """True for ``A, C``, ``A and C`` and ``AC``: nothing but several labels."""
+    stripped = text.strip(" \t\n()[]{}\"'*_.$")
+    if len(stripped) > 200 or not options.by_label:
+        return False
+    if 1 < len(stripped) <= len(options.by_label) and set(stripped) <= set(options.by_label):
+        return len(set(stripped)) == len(stripped)
+    named = list(labels_in(options, stripped, 0, len(stripped)))
+    if len({name.choice for name in named}) < 2:
+        return False
+    rest = lowered(blanked(stripped, [name.span for name in named]))
+    and_or = ReplyText(rest, options).words.and_or
+    return not _JOINED.sub("", and_or.sub("", _COMMAND.sub(" ", rest)))
+
+
+def _ends_list(reply: ReplyText, line: int, index: int) -> bool:
+    """True if the line before holds the option before: the reply lists them."""
+    previous = reply.text[:line].rstrip()
+    start = max(previous.rfind("\n") + 1, len(previous) - 400)
+    name = ReplyText(previous[start:], reply.options).name_at(0, is_start=True)
+    return name is not None and name.choice == index - 1
+
+
+def _is_bracketed(reply: ReplyText, span: Span) -> bool:
+    before, after = reply.text[span[0] - 1 : span[0]], reply.text[span[1] : span[1] + 1]
+    if before == "(" and after == ")":
+        return True
+    lead = reply.low[max(0, span[0] - 12) : span[0]]
+    return re.search(r"(?:option|choice|answer)\s[\s*_(\"']{0,3}\Z", lead) is not None
+
+
+# ------------------------------------------------------------------------------- other readers
+
+
+@register_reader("label_after")
+def label_after(
+    text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = (), phrase: str
+) -> Reading:
+    """Read the label after the last ``phrase``; nothing if there is none.
+
+    The last, because a model that corrects itself does so at the end.
+    """
+    options = options_of(labels, choices)
+    reply = ReplyText(without_instructions(fold(text), options), options)
+    cues = list(phrase_pattern(phrase).finditer(reply.low))
+    for match in reversed(cues):
+        if not reply.text[match.end() :].strip(" \t\r\n:*_$\"'`([{.…-"):
+            continue  # cut off while it repeated itself
+        claim = reply.claim_at(match.start(), match.end(), "label_after")
+        if claim is None or reply.text[slice(*claim.span)] == "" or _is_text(claim, options, reply):
+            return NO_ANSWER
+        return _reading(claim.choice, claim.span).by("label_after")
+    return NO_ANSWER
+
+
+def _is_text(claim: Claim, options: AnswerOptions, reply: ReplyText) -> bool:
+    return claim.choice >= 0 and options.label_at(reply.text, claim.span[0]) is None
+
+
+@register_reader("first_label")
+def first_label(text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = ()) -> Reading:
+    """Read the label with which the reply starts: ``C``, ``(C)``, ``**C**``, ``C. Paris``.
+
+    A reply that starts by repeating the options (``A. … B. …``) has not answered yet.
+    """
+    options = options_of(labels, choices)
+    reply = ReplyText(fold(text), options)
+    claim = reply.claim_at(0, 0, "first_label", is_start=True)
+    if claim is None or claim.choice == NONE or _is_text(claim, options, reply):
+        return NO_ANSWER
+    return _reading(claim.choice, claim.span).by("first_label")
+
+
+@register_reader("marked_label")
+def marked_label(text: str, *, labels: Sequence[str] = (), choices: Sequence[str] = ()) -> Reading:
+    """Read the choice in the last box (``\\boxed{C}``, ``<answer>C</answer>``), else in bold.
+
+    Bold also stresses what is wrong: where it names several choices, there is no answer.
+    """
+    reply = ReplyText(fold(text), options_of(labels, choices))
+    boxed = list(_boxes(reply))
+    reading = _reading(boxed[-1].choice, boxed[-1].span) if boxed else bold(reply)
+    return reading.by("marked_label")
 
 
 @register_reader("choice_text")
 def choice_text(text: str, *, choices: Sequence[str] = ()) -> Reading:
     """Read a choice's text: the whole reply, its last sentence, or the only one mentioned."""
-    return stated(Claims(fold(text), options_of((), choices))).by("choice_text")
+    reply = ReplyText(fold(text), options_of((), choices))
+    for rule in (whole, closing, mention):
+        reading = rule(reply, None)
+        if reading.is_settled:
+            return reading.by("choice_text")
+    return NO_ANSWER
 
 
 @register_reader("label_text")
 def label_text(text: str, *, labels: Sequence[str] = (), phrase: str | None = None) -> Reading:
-    """Read a class named by a word: after the last ``phrase``, else as ``choice_text`` does.
+    """Read a class named by a word: after the last ``phrase``, else as ``choice`` reads a choice.
 
     "Category is", "Sentiment:" and their like announce the class as well.
     """
-    options, cue = options_of((), labels), _strong_cue(phrase or "Label:")
-    return spread(text, lambda plain: settled(plain, options, cue), "").by("label_text")
+    options, class_cue = options_of((), labels), vocabulary().class_cue
+    cue = (
+        re.compile(f"{phrase_pattern(phrase).pattern}|{class_cue.pattern}") if phrase else class_cue
+    )
+    return _spread(text, lambda plain: _read(plain, options, cue), "").by("label_text")
 
 
 # The reader of an order: ``B > A > C``, ``["B", "A", "C"]``, numbered lines → list of indices
@@ -203,10 +501,11 @@ def ranking(
     folded, options = fold(text), options_of(labels, choices)
     start = 0
     if phrase and phrase.strip():
-        folded, cue_span = last_cue(folded, phrase_pattern(phrase))
-        if cue_span is None:
+        folded = without_instructions(folded)
+        ends = [match.end() for match in phrase_pattern(phrase).finditer(lowered(folded))]
+        if not ends:
             return NO_ANSWER
-        start = cue_span[1]
+        start = ends[-1]
     if len(options.by_label) != len(labels) or not labels:
         return NO_ANSWER
     cores = tuple(options.by_label)

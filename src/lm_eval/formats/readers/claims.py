@@ -1,176 +1,240 @@
-"""What a reply claims at a position: which choice, and whether the words around it withdraw the claim.
+"""What a reply commits to: the choices it announces, calls right, or takes back.
 
 A label alone says little: "not A", "A or B", "if it were 1900, A", "some would say A" and "A. No, C"
-all name A. ``Claims`` is one reply; every method examines a bounded part of it.
+all name A. ``ReplyText`` is one reply to one question; every method examines a bounded part of it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import islice
+from typing import NamedTuple
 
-from lm_eval.formats.readers.language import EMOJI
-from lm_eval.formats.readers.options import AnswerOptions, Mention, Span, closed, opened
-from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
-from lm_eval.formats.readers.sentences import ENDS_SECOND, REACH, Sentences, is_blank
+from lm_eval.formats.readers.language import vocabulary
+from lm_eval.formats.readers.options import (
+    EMOJI,
+    SEVERAL,
+    AnswerOptions,
+    Name,
+    Span,
+    closed,
+    labels_in,
+    opened,
+)
+from lm_eval.formats.readers.text import PLACEHOLDER, key_of, lowered
 
-# The reply says that no choice is right, which is an answer, but names no choice.
-NONE_OF_THEM = Reading.unread("unreadable")
+NONE = -2
+"""In place of a choice: the reply says that none of them is right, or withdraws the one it named."""
 
+REACH = 300  # characters; words further apart are unrelated
+_MAX_CLAIMS = 400
+_LEAD_WORDS = 12
+# The period of a label that starts a line does not end a sentence.
+_STOP = re.compile(r"(?<!\A\w)(?<!\n\w)(?<!\(\w)[.!?](?=[\s\"')\]*_]|\Z|[^\x00-\u05ff])|[;\n!?]")
+_CLAUSE = re.compile(r"[,;:()–—]|\s-\s|\s(?:but|so|and|then)\s")
 _ENDS = re.compile(
     r"\s*\Z|[ \t]*[\r\n]|[ \t]*[.,;:!?…|/&)\]}]|\s*(?:[–—→⇒]|-+[\s>]|=>)"
     r"|\s*\([^()\n]{0,200}\)\s*(?:[.,;:!]|\Z|\n)"
     rf"|\s*{EMOJI}|\s*<|\s*\[[^\]\n]{{0,60}}\]|\s*\\"
 )
-_ENDS_I = re.compile(r"\s*\Z|[ \t]*[\r\n]|[.:;!?)]|\s*[–—]|\s+(?:because|since)\b")
-_LINE_ENDS = re.compile(r"[ \t.:;!)]*(?:\Z|[\r\n])")
+_ENDS_LINE = re.compile(r"[ \t.:;!)]*(?:\Z|[\r\n])")
+_ENDS_SECOND = re.compile(r"\s*\Z|[ \t]*[\r\n.,;:!?…)\]}\"'*_]|\s+\(|\s*[–—]")
 _NEW_SENTENCE = re.compile(
-    r"\s+(?:The|It|This|That|Because|Since|In|Explanation|Reason(?:ing)?|Rationale|Justification|Note|Here"
-    r"|We|Let|Therefore|Thus|As|For|Answer|Final)\b|\s+[A-Z][a-z]+:"
+    r"\s+(?:The|It|This|That|Because|Since|In|Explanation|Reason(?:ing)?|Rationale|Note|Here|We|Let"
+    r"|Therefore|Thus|As|For|Answer|Final)\b|\s+[A-Z][a-z]+:"
+)
+_ITEM = re.compile(r"[ \t.,;|/]{0,4}\n?[-*•_(\[ \t]{0,8}")
+_ITEM_MARK = re.compile(r"[*_]{0,3}[.):\]]")
+_ARTICLE = re.compile(
+    r"(?:[aoe]|la|el|il|le|die|der|das|the)\s+(?=[(\[*\"'`]{0,3}[A-Z0-9]{1,2}\b(?!'))"
 )
 _BRACKET = re.compile(r"\s*[(\[]")
-_SAME_LINE = re.compile(r"[ \t]*[.,;|/]?[ \t]+[*_(\[]{0,3}")
-_LINE_START = re.compile(r"\s*[-*•_(\[ \t]{0,8}")
-_ITEM_MARK = re.compile(r"[*_]{0,3}[.):\]]")
-_ITEM_ENDS = re.compile(r"[ \t.,;]*(?:\n|\Z|\(?\w[).:])")
-_ARTICLE = re.compile(r"[ao]\s+")
-_MENTIONS_READ = 1000
 _ASIDE = re.compile(
     r"\s*(?:,\s*[^,()\n.:;]{1,80},|\([^()\n]{1,80}\)|[–—-]\s[^–—\n.:;]{1,80}\s?[–—-])\s*"
 )
+_COMMA = re.compile(r"[ \t]*[,;/&+|]\s*")
 
 
-class Claims(Sentences):
+class Claim(NamedTuple):
+    """A choice that a reply commits to (or ``SEVERAL``, ``NONE``), and from where to where it does."""
+
+    choice: int
+    span: Span
+    start: int
+    end: int
+    rule: str
+    is_firm: bool = True
+
+
+class ReplyText:
     """One reply, in folded form, and the question it answers."""
 
     def __init__(self, text: str, options: AnswerOptions) -> None:
-        super().__init__(text)
+        self.text = text
+        self.low = lowered(text)
+        self.words = vocabulary()
         self.options = options
 
-    @cached_property
-    def may_name_texts(self) -> bool:
-        """False if no choice's first word is anywhere in the reply."""
-        keys = self.options.text_keys
-        return keys is None or not self.text.isascii() or not keys.isdisjoint(self.keys)
+    # --------------------------------------------------------------------------------- names
 
-    def texts_at(self, pos: int) -> dict[int, Span]:
-        """The choices whose texts are at ``pos``, with the span of each text."""
-        return self.options.texts_at(self.text, pos) if self.may_name_texts else {}
+    def name_at(self, pos: int, *, is_start: bool = False) -> Name | None:
+        """The choice named at ``pos``, behind markup and words that change nothing.
 
-    # -------------------------------------------------------------------------------- answers
-
-    def at(self, pos: int, *, is_start: bool = False) -> Reading:
-        """The choice named at ``pos``; ambiguous if there are several, or ``NONE_OF_THEM``.
-
-        ``is_start``: at the start of a reply, which may also be prose or a numbered list, a label needs
-        more evidence.
+        ``is_start``: nothing announces it, so a label needs more evidence. ``SEVERAL`` if more than one
+        is named, or a label with the text of another choice.
         """
-        reading = self._named_at(pos, is_start=is_start)
-        return reading if reading.is_settled else self._otherwise_at(pos)
+        for _ in range(_LEAD_WORDS):
+            placeholder = PLACEHOLDER.match(self.text, pos)
+            pos = opened(self.text, placeholder.end() if placeholder else pos)
+            article = None if is_start else _ARTICLE.match(self.text, pos)
+            if article and (name := self._named_here(opened(self.text, article.end()))):
+                return name
+            name = self._named_here(pos, is_start=is_start)
+            step = None if name or is_start else self.words.adverb.match(self.low, pos)
+            if step is None:
+                return name
+            pos = step.end()
+        return None
 
-    def _otherwise_at(self, pos: int) -> Reading:
-        """What is said at ``pos`` if no choice is named right away."""
-        words, low = self.words, self.low
-        inner = opened(self.text, pos)
-        negation = words.not_.match(low, inner)
-        replaced = self.not_but(negation.end()) if negation else None
-        if replaced is not None:
-            return replaced
-        if words.none.match(low, inner):
-            return NONE_OF_THEM
-        if negation or self.options.label_at(self.text, low, pos) is not None:
-            return NO_ANSWER
-        aside = _ASIDE.match(self.text, pos)
-        reading = self._named_at(aside.end(), is_start=False) if aside else NO_ANSWER
-        return reading if reading.is_settled else self._in_sentence(pos)
-
-    def _named_at(self, pos: int, *, is_start: bool) -> Reading:
-        label = self.options.label_at(self.text, self.low, pos)
-        if label is not None and is_blank(self.text[label.end : label.end + 40]):
-            return self.judged(label, is_start=is_start)
+    def _named_here(self, pos: int, *, is_start: bool = False) -> Name | None:
+        label = self.options.label_at(self.text, pos)
+        if label is None and self.text[pos - 1 : pos] == "-":  # a label like -1
+            label = self.options.label_at(self.text, pos - 1)
         text = self._text_at(pos)
-        if text is not None and (label is None or _covers(text, label)):
-            return self._of_text(text)
-        if label is not None:
-            return self.judged(label, is_start=is_start)
-        counted = self.counted_at(pos)
-        return counted if counted.is_answer else self._text_behind_words(pos)
+        if text is not None and (label is None or text.end > label.end):
+            return self._joined(text)
+        if label is not None and self._is_meant(label, is_start=is_start):
+            return self._joined(label)
+        return self._counted_at(pos)
 
-    def counted_at(self, pos: int) -> Reading:
-        """The choice counted at ``pos``: "the third option"."""
-        for _ in range(4):
-            pos = opened(self.text, pos)
-            counted = self.options.ordinal_at(self.text, self.low, pos)
-            if counted is not None and self.ends(counted.end):
-                return Reading(counted.choice, span=counted.span)
-            step = self.words.adverb.match(self.low, pos) or _ARTICLE.match(self.low, pos)
-            if step is None:
-                return NO_ANSWER
-            pos = step.end()
-        return NO_ANSWER
-
-    def _text_behind_words(self, pos: int) -> Reading:
-        for _ in range(4):
-            pos = opened(self.text, pos)
-            step = self.words.adverb.match(self.low, pos)
-            if step is None:
-                return NO_ANSWER
-            pos = step.end()
-            text = self._text_at(pos)
-            if text is not None:
-                return self._of_text(text)
-        return NO_ANSWER
-
-    def _text_at(self, pos: int) -> Mention | None:
+    def _text_at(self, pos: int) -> Name | None:
         """The choice whose text fills the clause at ``pos``; if there are several, the longest."""
-        at_pos = self.texts_at(pos)
-        ended = {i: span for i, span in at_pos.items() if self.ends(span[1])}
+        texts = self.options.texts_at(self.text, pos)
+        ended = {i: span for i, span in texts.items() if self.ends(span[1])}
         if not ended:
             return None
         longest = max(span[1] for span in ended.values())
         best = [i for i, span in ended.items() if span[1] == longest]
-        index = best[0] if len(best) == 1 else -1
-        return Mention(index, ended[best[0]], closed(self.text, longest), is_text=True)
+        choice = best[0] if len(best) == 1 else SEVERAL
+        return Name(choice, ended[best[0]], closed(self.text, longest), is_text=True)
 
-    def _of_text(self, mention: Mention) -> Reading:
-        if mention.choice < 0 or self._other_follows(mention):
-            return AMBIGUOUS
-        changed = self._changed_by(mention)
-        return Reading(mention.choice, span=mention.span) if changed is None else changed
+    def _is_meant(self, label: Name, *, is_start: bool) -> bool:
+        """True if what follows can follow a label; "A good question" and "2 apples" are prose."""
+        text, low, end, words = self.text, self.low, label.end, self.words
+        written = text[slice(*label.span)]
+        before, closing = text[label.span[0] - 1 : label.span[0]], text[label.span[1] : end]
+        if before == "$" and written.isdigit():
+            return "$" in closing  # $2 is a price, $2$ a label in LaTeX
+        if self._is_listed(label):
+            return False
+        if is_start and (written.isdigit() or written in "Ii"):
+            return bool(_ENDS_LINE.match(text, end) or words.reason.match(low, end))
+        if len(text) > REACH and not self.options.is_exact(written):
+            return _ENDS_LINE.match(text, end) is not None  # the (a) of a solution in parts
+        is_word = written.isdigit() or written in "AaIi" or not self.options.is_exact(written)
+        return bool(
+            self.options.texts_at(text, end)
+            or self._other_at(label, end)
+            or (closing and (closing[0] in ")]}\\<>" or closing[0] == before))
+            or _ENDS.match(text, end)
+            or any(p.match(low, end) for p in (words.reason, words.but, words.but_after))
+            or self.verdict_on(label)
+            or (not is_word and not is_start and words.goes_on.match(low, end))
+            or (not is_word and _NEW_SENTENCE.match(text, end))
+        )
 
-    def judged(self, label: Mention, *, is_start: bool = False, is_bare: bool = False) -> Reading:
-        """The label as an answer; ambiguous if it is contradicted, no answer if it is only prose.
+    def _is_listed(self, label: Name) -> bool:
+        """True if the label opens a list of the options: the next label follows its text."""
+        own = self.options.texts_at(self.text, label.end).get(label.choice)
+        pos = closed(self.text, own[1]) if own else label.end
+        line_end = self.text.find("\n", pos, pos + 2 * REACH)
+        for start in (pos if own else -1, line_end):
+            item = _ITEM.match(self.text, start) if start >= 0 else None
+            name = self.options.label_at(self.text, item.end()) if item else None
+            if (
+                name
+                and name.choice == label.choice + 1
+                and _ITEM_MARK.match(self.text, name.span[1])
+            ):
+                return not self.is_denied(name.end, self.sentence_end(name.end))
+        return False
 
-        ``is_start``: nothing comes before it. ``is_bare``: not even a cue does.
-        """
-        if self.is_price(label):
-            return NO_ANSWER
-        answer = Reading(label.choice, span=label.span)
-        if self.is_last(label):
-            return answer
-        own = self.texts_at(label.end).get(label.choice)
-        if (own is None and self._other_follows(label)) or self._other_text_follows(label, own):
-            return AMBIGUOUS
-        if self.is_listed(label, own, is_start=is_start):
-            return NO_ANSWER
-        changed = self._changed_by(label if own is None else label._replace(end=own[1]))
-        if changed is not None:
-            return changed
-        return answer if own or self._reads_on(label, is_bare=is_bare) else NO_ANSWER
+    def _joined(self, name: Name) -> Name:
+        """The name, or ``SEVERAL`` for "A or B", "A, B", "C. London" (which is not C), "Paris (B)"."""
+        own = None if name.is_text else self.options.texts_at(self.text, name.end).get(name.choice)
+        end = closed(self.text, own[1]) if own else name.end
+        other = self._other_at(name, end)
+        if other is None and not name.is_text and not self.text.startswith(").", name.span[1]):
+            text = self._text_at(opened(self.text, name.end))
+            is_on_line = text is not None and "\n" not in self.text[name.end : text.span[0]]
+            is_second = text is not None and is_on_line and not (own and text.end <= end)
+            other = text if text and is_second and text.choice != name.choice else None
+        if other is None and (bracket := _BRACKET.match(self.text, name.end)):
+            label = self.options.label_at(self.text, bracket.end())
+            is_closed = label is not None and self.text[label.span[1] : label.span[1] + 1] in ")]"
+            other = label if label and is_closed and label.choice != name.choice else None
+        if other is not None:
+            return name._replace(choice=SEVERAL, end=other.end)
+        return name._replace(end=end)
 
-    def _changed_by(self, mention: Mention) -> Reading | None:
-        """What the words behind a choice change it to: another choice, or no answer; None: nothing."""
-        instead = self.words.but_behind.match(self.low, closed(self.text, mention.end))
-        if instead:
-            return self._named_at(instead.end(), is_start=False)
-        verdict = self.verdict_on(mention)
-        if verdict is not None:
-            return Reading(mention.choice, span=mention.span) if verdict else NO_ANSWER
-        return self.correction_at(mention.end)
+    def _other_at(self, name: Name, end: int) -> Name | None:
+        """Another choice that the reply names together with ``name``, not to contrast the two."""
+        for pattern in (_COMMA, self.words.joint):
+            joint = pattern.match(self.low, end)
+            if joint is None:
+                continue
+            other = self.options.label_at(self.text, opened(self.text, joint.end()))
+            is_strong = pattern is not _COMMA and joint["strong"] is not None
+            if other is None:
+                text = self._text_at(joint.end()) if is_strong and name.is_text else None
+                if text and text.choice != name.choice:
+                    return text
+                continue
+            written = self.text[slice(*other.span)]
+            if other.choice == name.choice or not self.options.is_exact(written):
+                continue
+            if self.is_wrong(other):
+                continue
+            if (
+                "\n" in joint[0]
+            ):  # a label on the next line is a second answer only if it is all of it
+                return other if _ENDS_LINE.match(self.text, other.span[1]) else None
+            is_joined = is_strong and written not in "AaIi"
+            if is_joined or _ENDS_SECOND.match(self.text, other.span[1]):
+                return other
+            following = self.words.joint.match(self.low, other.end)
+            if following and following["strong"] and pattern is _COMMA:  # "A, B and D"
+                return other
+        return None
+
+    def is_wrong(self, name: Name) -> bool:
+        """True if the words after a name deny it: "A is wrong"."""
+        verdict = self.verdict_on(name)
+        return verdict is not None and bool(verdict["wrong"] or verdict["not"])
+
+    def verdict_on(self, name: Name) -> re.Match[str] | None:
+        """The verdict on a name; "A correct answer" and "a opção correta" are none on A."""
+        verdict = self.words.verdict.match(self.low, name.end)
+        if verdict is None or self.text[slice(*name.span)] not in "AaEeIiOo":
+            return verdict
+        word = verdict.start("wrong" if verdict["wrong"] else "right")
+        return verdict if self.words.link.search(self.low, name.end, word) else None
+
+    def _counted_at(self, pos: int) -> Name | None:
+        """The choice counted at ``pos``: "the third option", "option 3"."""
+        match = self.words.ordinal.match(self.low, pos)
+        return self._counted(match) if match and self.ends(match.end()) else None
+
+    def _counted(self, match: re.Match[str]) -> Name | None:
+        number = self.words.ordinal_number(match["later"] or match["word"])
+        choice = self.options.count - 1 if number is None else number - 1
+        is_there = 0 <= choice < self.options.count
+        return Name(choice, match.span(), closed(self.text, match.end())) if is_there else None
 
     def ends(self, pos: int) -> bool:
-        """True if a clause ends at ``pos`` or goes on with an explanation."""
+        """True if a clause ends at ``pos`` or goes on with an explanation or a verdict."""
         pos = closed(self.text, pos)
         return bool(
             _ENDS.match(self.text, pos)
@@ -178,231 +242,194 @@ class Claims(Sentences):
             or self.words.verdict.match(self.low, pos)
         )
 
-    def is_price(self, label: Mention) -> bool:
-        """True for the 2 of ``$2``; ``$2$`` is a label in LaTeX."""
-        start, end = label.span
-        dollar = self.text[start - 1 : start] == "$"
-        return dollar and self.text[start:end].isdigit() and "$" not in self.text[end : label.end]
+    # -------------------------------------------------------------------------------- claims
 
-    def _reads_on(self, label: Mention, *, is_bare: bool) -> bool:
-        """True if what follows can follow an answer; ``A good question`` cannot."""
-        text, end = self.text, label.end
-        written = text[slice(*label.span)]
-        is_enumerator = written.isdigit() or written in ("I", "i")
-        explains = self.words.reason.match(self.low, end) is not None
-        if is_bare and is_enumerator:
-            return explains or bool(_LINE_ENDS.match(text, end))
-        if self._is_wrapped(label):
-            return True
-        if written in ("I", "i"):
-            return bool(_ENDS_I.match(text, end))
-        if explains or _ENDS.match(text, end):
-            return True
-        is_word = is_enumerator or written in ("A", "a") or not self.options.is_exact(written)
-        goes_on = not is_bare and self.words.goes_on.match(self.low, end)
-        return not is_word and bool(goes_on or _NEW_SENTENCE.match(text, end))
-
-    def _is_wrapped(self, label: Mention) -> bool:
-        """True if brackets or emphasis close behind the label, as in ``C)`` and ``**C**``."""
-        start, end = label.span
-        closing = self.text[end : label.end]
-        before = self.text[max(start - 1, 0) : start]
-        return bool(closing) and (closing[0] in ")]}\\<>" or closing[0] == before)
-
-    # ------------------------------------------------------------------------ what contradicts
-
-    def _other_follows(self, mention: Mention) -> bool:
-        """True for ``A or B``, ``A, B``, ``A/B`` and ``Paris (B)``, where Paris is not B."""
-        joint = self.words.joint.match(self.low, mention.end)
-        if joint is None:
-            bracket = _BRACKET.match(self.text, mention.end)
-            other = self._label_besides(mention, bracket.end()) if bracket else None
-            return other is not None and self.text[other.span[1] : other.span[1] + 1] in (")", "]")
-        other = self._label_besides(mention, joint.end())
-        if other is not None:
-            return self._is_joined(mention, joint, other)
-        return joint["strong"] is not None and self._other_text_at(mention, joint.end())
-
-    def _label_besides(self, mention: Mention, pos: int) -> Mention | None:
-        """The label at ``pos``, if it differs from that of ``mention`` and is in the same case."""
-        other = self.options.label_at(self.text, self.low, pos)
-        if other is None or other.choice == mention.choice:
+    def claim_at(self, start: int, pos: int, rule: str, *, is_start: bool = False) -> Claim | None:
+        """What the words from ``start`` announce at ``pos``, if they announce a choice or none."""
+        name = self.name_at(pos, is_start=is_start)
+        if name is None and not is_start:
+            name = self._otherwise_at(pos)
+        if name is None or self.is_wrong(name):
             return None
-        written = (self.text[slice(*named.span)] for named in (mention, other))
-        is_alike = mention.is_text or len(set(map(self.options.is_exact, written))) == 1
-        return other if is_alike else None
+        if self.words.but_after.match(self.low, name.end):
+            return None
+        replaced = self._correction_at(name.end)
+        if replaced is not None:
+            return Claim(replaced.choice, replaced.span, start, replaced.end, rule)
+        if self.text[name.end : name.end + 1] == "?" and self.text[name.end + 1 :].strip():
+            return None
+        return Claim(name.choice, name.span, start, name.end, rule)
 
-    def _is_joined(self, mention: Mention, joint: re.Match[str], other: Mention) -> bool:
-        """True if ``other`` is named together with ``mention``, not to contrast the two."""
-        text, end = self.text, other.span[1]
-        if self.verdict_on(other) is False or self.correction_at(mention.end) is not None:
-            return False
-        if "\n" in joint[0]:  # a label on the next line is a second answer only if it is all of it
-            return bool(_LINE_ENDS.match(text, end))
-        is_word = text[other.span[0] : end] in ("A", "a", "I", "i")
-        return (joint["strong"] is not None and not is_word) or bool(ENDS_SECOND.match(text, end))
+    def _otherwise_at(self, pos: int) -> Name | None:
+        """What is said at ``pos`` if no choice is named right away: one after an aside, or none."""
+        inner = opened(self.text, pos)
+        none = self.words.none.match(self.low, inner)
+        if none:
+            return Name(NONE, none.span(), none.end())
+        aside = None if self.words.not_.match(self.low, inner) else _ASIDE.match(self.text, pos)
+        return self.name_at(aside.end()) if aside else None
 
-    def _other_text_at(self, mention: Mention, pos: int) -> bool:
-        other = self._text_at(pos)
-        return mention.is_text and other is not None and other.choice != mention.choice
-
-    def _other_text_follows(self, label: Mention, own: Span | None) -> bool:
-        """True for ``C. London`` where London is another choice's text."""
-        start = opened(self.text, label.end)
-        for pos in dict.fromkeys((label.end, start)):
-            text = self._text_at(pos)
-            if text is None or text.choice == label.choice:
-                continue
-            is_longer = text.span[1] > (label.end if own is None else own[1])
-            if is_longer and "\n" not in self.text[label.end : text.span[0]]:
-                return True
-        return False
-
-    def is_listed(self, label: Mention, own: Span | None, *, is_start: bool) -> bool:
-        """True if the label opens a list of the options rather than an answer.
-
-        Then the next line or clause has the next label. In the middle of a reply the list shows only the
-        texts; a list at the start may also discuss them, unless it calls the next one wrong.
-        """
-        following = self._next_item(label, own)
-        if following is None:
-            return False
-        texts = self.texts_at(following.end)
-        if following.choice in texts:
-            end = closed(self.text, texts[following.choice][1])
-            if _ITEM_ENDS.match(self.text, end):
-                return True
-        else:
-            end = following.end
-        if not is_start:
-            return False
-        return not self.is_denied(end, self.sentence_end(end))
-
-    def _next_item(self, label: Mention, own: Span | None) -> Mention | None:
-        """The next label, at the head of the next line, or behind the text on the same line."""
-        pos = label.end if own is None else closed(self.text, own[1])
-        text = self.text
-        same_line = _SAME_LINE.match(text, pos) if own else None
-        starts = [same_line.end()] if same_line else []
-        line_end = text.find("\n", pos, pos + 2 * REACH)
-        if line_end >= 0:
-            starts.append(line_end)
-            rest = _LINE_START.match(text, line_end)
-            starts.append(rest.end() if rest else line_end)
-        for start in starts:
-            item = self.options.label_here(text, start)
-            is_next = item is not None and item.choice == label.choice + 1
-            if item and is_next and _ITEM_MARK.match(text, item.span[1]):
-                return item
-        return None
-
-    def correction_at(self, pos: int) -> Reading | None:
+    def _correction_at(self, pos: int) -> Name | None:
         """What replaces the answer that ended at ``pos``, as in ``A... no, C``; None if nothing does.
 
-        Ambiguous if the answer is withdrawn and nothing replaces it.
+        ``NONE`` if the answer is withdrawn and nothing replaces it.
         """
         taken_back = self.words.taken_back.match(self.low, pos)
         if taken_back is None:
             return None
-        bridged = self._bridged(taken_back.end())
-        for start in (taken_back.end(), bridged):
-            negation = self.words.not_.match(self.low, opened(self.text, start))
-            replaced = self.not_but(negation.end()) if negation else None
-            if replaced is not None:
-                return replaced
-            label = self.options.label_at(self.text, self.low, start)
-            if label and self.verdict_on(label) is not False and self._is_second(label):
-                return Reading(label.choice, span=label.span)
-            text = self._text_at(start)
-            if text is not None and text.choice >= 0:
-                return Reading(text.choice, span=text.span)
-        is_hard = taken_back["hard"] or self.search(self.words.hard, taken_back.end(), bridged)
-        return AMBIGUOUS if is_hard or is_blank(self.text[bridged : bridged + 9]) else None
-
-    def _is_second(self, label: Mention) -> bool:
-        end = label.end
-        return bool(
-            ENDS_SECOND.match(self.text, end)
-            or self.verdict_on(label)
-            or self._is_wrapped(label)
-            or self.words.reason.match(self.low, end)
+        bridge = self.words.bridge.match(self.low, taken_back.end())
+        end = bridge.end() if bridge else taken_back.end()
+        for start in (taken_back.end(), end):
+            name = self.name_at(start)
+            if name is not None:
+                return self._correction_at(name.end) or name
+        is_hard = taken_back["hard"] or self.words.withdrawn.search(
+            self.low, taken_back.start(), end
         )
+        return Name(NONE, taken_back.span(), taken_back.end()) if is_hard else None
 
-    def _bridged(self, pos: int) -> int:
-        bridge = self.words.bridge.match(self.low, pos)
-        return bridge.end() if bridge else pos
+    def conclusions(self, phrase: re.Pattern[str] | None) -> list[Claim]:
+        """Every choice that the reply announces as its answer, in order."""
+        claims = list(self._contrasts())
+        patterns = [("phrase", phrase)] if phrase else []
+        patterns += [("cue", self.words.cue), ("pick", self.words.pick)]
+        for rule, pattern in patterns:
+            matches = list(pattern.finditer(self.low))
+            if len(matches) > _MAX_CLAIMS:  # a loop: its start and its end tell
+                matches = matches[: _MAX_CLAIMS // 2] + matches[-_MAX_CLAIMS // 2 :]
+            for match in matches:
+                standing = self.standing(*match.span())
+                claim = self.claim_at(match.start(), match.end(), rule) if standing else None
+                if claim is not None:
+                    claims.append(claim._replace(is_firm=standing == "firm"))
+        return sorted(claims, key=lambda claim: claim.span)
 
-    def not_but(self, pos: int) -> Reading | None:
-        """The D of "not A but D", where ``pos`` is behind "not"; None without such a pair."""
-        denied = self.options.label_at(self.text, self.low, pos) or self._text_at(pos)
-        if denied is None:
+    def _contrasts(self) -> Iterator[Claim]:
+        """The D of "not A but D", and of ``AではなくD``."""
+        for match in islice(self.words.not_.finditer(self.low), _MAX_CLAIMS):
+            denied = self.name_at(match.end())
+            but = self.words.but.match(self.low, denied.end) if denied else None
+            name = self.name_at(but.end()) if but else None
+            if name is not None:
+                yield Claim(name.choice, name.span, match.start(), name.end, "not_but")
+        for but in self.words.but_after.finditer(self.low):
+            name = self.name_at(but.end())
+            if name is not None:
+                yield Claim(name.choice, name.span, but.start(), name.end, "not_but")
+
+    def standing(self, start: int, end: int) -> str | None:
+        """``firm``; ``open`` for "would be"; None if the words around it make it no claim at all."""
+        words, low = self.words, self.low
+        begin, stop = self.sentence(start)
+        for contrast in words.contrast.finditer(low, begin, start):
+            begin = contrast.end()
+        if words.supposed.search(low, begin, end):
             return None
-        end = denied.end
-        own = self.texts_at(end).get(denied.choice)
-        end = own[1] if own else self._behind_joined(end)
-        but = self.words.but.match(self.low, closed(self.text, end))
-        if but is None:
+        is_would = words.would.search(low, start, end + 1) is not None
+        is_if = words.condition.search(low, begin, start) or (
+            is_would and words.condition.search(low, end, stop)
+        )
+        if is_if and not any(m["vain"] for m in words.denial.finditer(low, begin, start)):
+            return None if is_would else "open"
+        clauses = [match.end() for match in _CLAUSE.finditer(low, begin, start)]
+        if self.is_denied(clauses[-1] if clauses else begin, start):
             return None
-        reading = self._named_at(but.end(), is_start=False)
-        return reading if reading.is_settled and reading.value != denied.choice else None
+        return "open" if is_would else "firm"
 
-    def _behind_joined(self, pos: int) -> int:
-        """Where the labels that are joined to the one before ``pos`` end: "nor B"."""
-        for _ in range(len(self.options.by_label)):
-            joint = self.words.joint.match(self.low, pos)
-            start = opened(self.text, joint.end()) if joint else pos
-            label = self.options.label_here(self.text, start) if joint else None
-            if label is None:
-                return pos
-            pos = label.end
-        return pos
+    def is_denied(self, start: int, end: int) -> bool:
+        """True if a word between two positions denies; "no doubt" does not."""
+        return any(not m["vain"] for m in self.words.denial.finditer(self.low, start, end))
 
-    def _in_sentence(self, pos: int) -> Reading:
-        """The one choice that the rest of the sentence names outright, if nothing denies it."""
-        end = self.sentence_end(pos)
-        if end - pos < 2 or self.is_denied(pos, end) or self.search(self.words.condition, pos, end):
-            return NO_ANSWER
-        explicit = self.explicit(pos, end)
-        indices = {mention.choice for mention in explicit}
-        if len(indices) == 1:
-            return Reading(explicit[-1].choice, span=explicit[-1].span)
-        if indices:
-            return NO_ANSWER
-        texts = self.options.text_mentions(self.text[pos:end])
-        if len(texts) != 1:
-            return NO_ANSWER
-        index, spans = next(iter(texts.items()))
-        return Reading(index, span=(spans[-1][0] + pos, spans[-1][1] + pos))
-
-    def explicit(self, start: int, end: int) -> list[Mention]:
-        """The labels between two positions that are unmistakable: ``(C)``, ``**C**``, "option C".
-
-        Those of the first choice named, up to and including the first of another.
-        """
-        mentioned: list[Mention] = []
-        for match in islice(self.options.label.finditer(self.text, start, end), _MENTIONS_READ):
-            index = self.options.index_of(match.group())
-            if index is None:
-                continue
-            mention = Mention(index, match.span(), closed(self.text, match.end()))
-            if self._is_explicit(mention):
-                mentioned.append(mention)
-                if index != mentioned[0].choice:
-                    break
-        return mentioned
-
-    def _is_explicit(self, mention: Mention) -> bool:
-        start, end = mention.span
-        mark = self.text[start - 1 : start]
-        is_argument = mark == "(" and self.text[start - 2 : start - 1].isalnum()
-        if mark and mark in '([*_<"' and not is_argument and self._is_wrapped(mention):
+    def is_doubtful(self, span: Span) -> bool:
+        """True if a word of the same sentence denies, supposes or conditions what ``span`` names."""
+        start, end = self.sentence(span[0])
+        if self.is_denied(start, span[0]) or self.is_denied(span[1], end):
             return True
-        if not self.options.is_exact(self.text[start:end]):
+        words = self.words
+        if words.supposed.search(self.low, start, end):
+            return True
+        if words.condition.search(self.low, start, span[0]):
+            return True
+        return self.text[end - 1 : end] == "?"
+
+    def is_corrected(self, start: int, end: int) -> bool:
+        """True if the reply changes its mind between two positions."""
+        return self.words.second_thought.search(self.low, start, end) is not None
+
+    def verdicts(self, start: int = 0) -> tuple[dict[int, Span], set[int]]:
+        """The choices called right from ``start`` on, and those called wrong; the last word counts."""
+        rights: dict[int, Span] = {}
+        wrongs: set[int] = set()
+        group: list[Name] = []  # "A and C are correct" is about both
+        for name in self._mentions(start):
+            joint = (
+                self.words.joint.fullmatch(self.low, group[-1].end, name.span[0]) if group else None
+            )
+            group = [*group[-9:], name] if joint and joint["strong"] else [name]
+            verdict = self.verdict_on(name)
+            is_also = verdict is not None and self._is_also(verdict)
+            if verdict is None or (verdict["would"] and not is_also):
+                continue
+            for named in group:
+                if verdict["wrong"] or verdict["not"]:
+                    rights.pop(named.choice, None)
+                    wrongs.add(named.choice)
+                elif self.standing(named.span[0], named.end):
+                    wrongs.discard(named.choice)
+                    rights[named.choice] = named.span
+                    if is_also:
+                        rights[SEVERAL] = named.span
+        return rights, wrongs
+
+    def _is_also(self, verdict: re.Match[str]) -> bool:
+        """True for "E would be correct as well"."""
+        end = self.sentence_end(verdict.end())
+        return self.words.also.search(self.low, verdict.start(), end) is not None
+
+    def _mentions(self, start: int) -> Iterator[Name]:
+        """Labels as they were shown, each with its text if that follows, ordinals, then texts."""
+        for name in islice(labels_in(self.options, self.text, start, len(self.text)), 1000):
+            own = self.options.texts_at(self.text, name.end).get(name.choice)
+            yield name._replace(end=closed(self.text, own[1])) if own else name
+        if len(self.text) <= 4 * REACH:
+            for match in self.words.ordinal.finditer(self.low, start):
+                counted = self._counted(match)
+                if counted is not None:
+                    yield counted
+            for choice, spans in self.options.text_mentions(self.text).items():
+                for span in spans[-50:]:
+                    if span[0] >= start:
+                        yield Name(choice, span, closed(self.text, span[1]), is_text=True)
+
+    # ----------------------------------------------------------------------------- sentences
+
+    def sentence(self, pos: int) -> Span:
+        """The sentence around ``pos``, up to ``REACH`` in each direction."""
+        start = max(0, pos - REACH)
+        for stop in _STOP.finditer(self.low, start, pos):
+            start = stop.end()
+        return start, self.sentence_end(pos, with_stop=True)
+
+    def sentence_end(self, pos: int, *, with_stop: bool = False) -> int:
+        """Where the sentence that contains ``pos`` ends."""
+        stop = _STOP.search(self.low, pos, pos + REACH)
+        if stop is None:
+            return min(len(self.low), pos + REACH)
+        return stop.end() if with_stop else stop.start()
+
+    @cached_property
+    def is_cut(self) -> bool:
+        """True if the reply ends in the middle of a sentence."""
+        end = self.text.rstrip(" \t\r\n*_`$\"')]}\\|")
+        if not end or end[-1] in ".!?…。" or not end[-1].isascii():
             return False
-        before = self.low[max(0, start - 24) : start]
-        return bool(self.words.option_before.search(before))
+        label = _LAST_WORD.search(end)
+        is_label = label is not None and self.options.index_of(label[0]) is not None
+        return not is_label and not (len(end) <= REACH and self._ends_with_text(end))
+
+    def _ends_with_text(self, end: str) -> bool:
+        key = key_of(end[-self.options.window :])
+        return any(known and f" {key}".endswith(f" {known}") for known in self.options.keys)
 
 
-def _covers(text: Mention, label: Mention) -> bool:
-    """True if a choice's text begins with what looks like a label."""
-    return text.span[0] <= label.span[0] and text.span[1] > label.span[1]
+_LAST_WORD = re.compile(r"\w{1,3}\Z")

@@ -16,8 +16,8 @@ from functools import cache
 from typing import Literal, NamedTuple
 
 from lm_eval.formats.readers.free_text import as_choice
+from lm_eval.formats.readers.language import vocabulary
 from lm_eval.formats.readers.reading import NO_ANSWER, BoundReader, Reading, Reason, first_settled
-from lm_eval.formats.readers.sentences import Sentences
 from lm_eval.formats.readers.text import blanked, fold, lowered
 
 _REFUSAL_REACH = 600  # characters: a refusal comes first; later words may be about the question
@@ -48,8 +48,8 @@ def read(
 
 def is_refusal(visible: str) -> bool:
     """True if a reply without an answer, folded and without thinking, begins with a refusal."""
-    start = Sentences(visible.lstrip()[:_REFUSAL_REACH])
-    return start.search(start.words.refusal, 0, len(start.low)) is not None
+    start = lowered(visible.lstrip()[:_REFUSAL_REACH])
+    return vocabulary().refusal.search(start) is not None
 
 
 def _masked(text: str, prefix: str | None) -> tuple[str, bool]:

@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lm_eval.formats.readers.options import AnswerOptions
 
 _PLAIN = {
     **dict.fromkeys("‘’‚‛′", "'"),
@@ -175,31 +179,7 @@ def phrase_pattern(phrase: str) -> re.Pattern[str]:
     return re.compile(r"[\s*_]+".join([words[0] + before, *words[1:]]) + after)
 
 
-def last_cue(
-    text: str,
-    cue: re.Pattern[str],
-    real: Container[str] = (),
-    is_named_at: Callable[[str, int], bool] | None = None,
-) -> tuple[str, tuple[int, int] | None]:
-    """``text`` without repetitions of the instruction, and the span of the last ``cue`` in it.
-
-    A cue with nothing behind it does not count: the model was cut off while it repeated itself. An
-    instruction to write the cue shows a placeholder behind it (``The answer is [answer]``), or quotes
-    it and goes on with *where*. Its sentence is blanked, since it may list what is allowed. A name in
-    ``real`` is an answer, not a placeholder; nor is it an echo if an answer ``is_named_at`` the
-    position behind it (``[answer_letter] D``).
-    """
-    low = lowered(text)
-    cues = list(cue.finditer(low))
-    echoes = _echoes(text, low, cues, real, is_named_at)
-    if echoes:
-        text = blanked(text, echoes)
-        cues = list(cue.finditer(lowered(text)))
-    tail = len(text.rstrip(" \t\r\n:*_$\"'`([{.…-"))
-    return text, next((match.span() for match in reversed(cues) if match.end() < tail), None)
-
-
-# --------------------------------------------------------------------------------------- echoes
+# ---------------------------------------------------------------------------------- instructions
 
 _NAMES = (
     "answer letter label number choice option order ranking value result response solution text name "
@@ -211,69 +191,36 @@ PLACEHOLDER = re.compile(
     rf"\s{{0,4}}(?:[\[(<{{]{_NAME}[\])>}}]|(?:answer|option|choice)_(?:letter|label|number))[\s:=*_-]{{0,4}}",
     re.IGNORECASE,
 )
-# ``[answer]``, ``<your answer>``, ``____``; but <answer>42</answer> is an answer.
-_PLACEHOLDER = re.compile(
-    rf"[\s:*_`\"'$]{{0,6}}(?:\[(?P<square>{_NAME})\]|\((?P<round>{_NAME})\)|{{(?P<curly>{_NAME})}}"
-    rf"|<(?P<angle>{_NAME})>(?=[\"'`*_.,;]|\s|\Z)|_{{2,}}[ \t.\"']*(?:\n|\Z))"
+# ``[answer]``, ``<your answer>``; but <answer>42</answer> is an answer.
+_ECHO = re.compile(
+    rf"[\[({{]{_NAME}[\])}}]|<{_NAME}>(?=[\"'`*_.,;\s]|\Z)|_{{3,}}[ \t.\"']*(?:\n|\Z)",
+    re.IGNORECASE,
 )
-_QUOTED_NAME = re.compile(
-    r"[\s:*_`]{0,6}\[(?P<name>[a-z][a-z _-]{1,40})\](?:[.*_`]{0,3}[\"'][\s,.]{0,3}where\b"
-    r"|[\s,.*_`]{0,6}where\s+(?:the\s+)?\[(?P=name)\])"
-)
-_QUOTED_REST = re.compile(r"[^\"'\n]{0,80}[\"'][*_`]{0,3}[,.;]?\s{1,4}where\b")
-_QUOTE = re.compile(r"[\"'][*_`]{0,3}\Z")
-_SENTENCE_STOP = re.compile(r"[.!?](?=\s|\Z)|\n")
+_REST = re.compile(r"[^.!?\n]{0,400}")
+_FILLED = re.compile(r"[\s:=*_\"'`(\[→>.-]{0,6}")
 
 
-def _echoes(
-    text: str,
-    low: str,
-    cues: list[re.Match[str]],
-    real: Container[str],
-    is_named_at: Callable[[str, int], bool] | None,
-) -> list[tuple[int, int]]:
-    """The spans in which an instruction is repeated, up to the next cue at most."""
+def without_instructions(text: str, options: AnswerOptions | None = None) -> str:
+    """``text`` with blanks for the instructions that it repeats: ``… is [letter]" where … A, B or C``.
+
+    A placeholder with an answer right behind it (``[answer_letter] D``, ``[answer] 42``) is kept.
+    """
     spans: list[tuple[int, int]] = []
-    for i, match in enumerate(cues):
-        is_quoted = _QUOTE.search(low, max(0, match.start() - 4), match.start()) is not None
-        if not _is_echo(low, match.end(), is_quoted, real):
+    for echo in _ECHO.finditer(text):
+        lead = _FILLED.match(text, echo.end())
+        at = lead.end() if lead else echo.end()
+        label = options.label_at(text, at) if options else None
+        is_filled = (
+            text[at : at + 1].isdigit()
+            or (label is not None and not text[label.end : label.end + 9].startswith((",", " or")))
+            or bool(options and options.texts_at(text, at))
+        )
+        if is_filled or (options and echo[0][1:-1].lower() in options.any_case):
             continue
-        if is_named_at is not None and _is_filled(text, low, match.end(), is_named_at):
-            continue
-        following = cues[i + 1].start() if i + 1 < len(cues) else len(low)
-        stop = _SENTENCE_STOP.search(low, match.end(), following)
-        start = match.start()
-        if is_quoted:  # what leads up to the quotation belongs to the instruction
-            start = _sentence_start(low, cues[i - 1].end() if i else 0, start)
-        spans.append((start, stop.end() if stop else following))
-    return spans
-
-
-def _is_echo(low: str, end: int, is_quoted: bool, real: Container[str]) -> bool:
-    placeholder = _PLACEHOLDER.match(low, end)
-    if placeholder:
-        return placeholder.lastgroup is None or placeholder[placeholder.lastgroup] not in real
-    rest = (_QUOTED_NAME, _QUOTED_REST) if is_quoted else (_QUOTED_NAME,)
-    return any(pattern.match(low, end) for pattern in rest)
-
-
-_FILLING = re.compile(r"[\s:=*_\"'`(\[→>-]{0,6}")
-
-
-def _is_filled(text: str, low: str, end: int, is_named_at: Callable[[str, int], bool]) -> bool:
-    """True for ``[answer_letter] D`` and ``[answer_letter]: (D)``; not for ``[letter], one of A, B``."""
-    placeholder = _PLACEHOLDER.match(low, end)
-    lead = (
-        _FILLING.match(text, placeholder.end()) if placeholder and placeholder.lastgroup else None
-    )
-    return lead is not None and is_named_at(text, lead.end())
-
-
-def _sentence_start(low: str, floor: int, end: int) -> int:
-    """Where the sentence that contains ``end`` begins, a few hundred characters back at most."""
-    floor = max(floor, end - 300)
-    stops = [stop.end() for stop in _SENTENCE_STOP.finditer(low, floor, end)]
-    return stops[-1] if stops else floor
+        rest = _REST.match(text, echo.end())
+        if not spans or echo.start() >= spans[-1][1]:
+            spans.append((echo.start(), rest.end() if rest else echo.end()))
+    return blanked(text, spans) if spans else text
 
 
 # ------------------------------------------------------------------------------------- sentences
@@ -318,6 +265,7 @@ _WORD = re.compile(
     r"|[^\w\s*$`\"'.,;:!?()\[\]{}–—…¡¿·-]"
 )
 _ARTICLES = frozenset({"a", "an", "the"})
+_BEFORE_WORD = re.compile(r"\s+(?![(\[])")
 
 
 def _plain_word(word: str) -> str:
@@ -331,7 +279,7 @@ def _plain_word(word: str) -> str:
 def _is_article(text: str, match: re.Match[str], *, is_first: bool) -> bool:
     """True for ``the`` before a word; the A of "A* search" and "vitamin A" is a name."""
     word = match.group()
-    if word.lower() not in _ARTICLES or not text[match.end() : match.end() + 1].isspace():
+    if word.lower() not in _ARTICLES or not _BEFORE_WORD.match(text, match.end()):
         return False
     return word != "A" or is_first
 

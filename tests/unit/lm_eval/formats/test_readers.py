@@ -289,7 +289,9 @@ def test_a_long_reply_is_read_in_linear_time(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(set(LONG) - {"think", "mixed tags", "turns"}))
 def test_an_answer_behind_a_long_text_is_found(name: str) -> None:
     text = f"{long_text(name)}\n\nThe best answer is C."
-    assert read(text, [CHOICE], labels=list("ABCD"), choices=["London", "x", "Paris"]).value == 2
+    assert (
+        read(text, [CHOICE], labels=list("ABCD"), choices=["London", "Berlin", "Paris"]).value == 2
+    )
 
 
 @pytest.mark.parametrize("size", [1_000, MEGABYTE])
@@ -300,7 +302,7 @@ def test_white_space_costs_nothing(reply: str, size: int) -> None:
     """A masked thought is white space: a rule that began anew at each blank would not return."""
     for blank in (" ", "\n", " \n\t"):
         text = reply.format(blank * (size // len(blank)))
-        reading = read(text, [CHOICE], labels=list("ABCD"), choices=["London", "x", "Paris"])
+        reading = read(text, [CHOICE], labels=list("ABCD"), choices=["London", "Berlin", "Paris"])
         if reading.span is not None:
             assert text[slice(*reading.span)] in ("A", "C")
 
@@ -321,9 +323,9 @@ def test_a_thousand_choices_are_read_in_time() -> None:
 
 
 def test_choices_of_100_000_characters_are_read_in_time() -> None:
-    choices = ["a " * 50_000 + end for end in "wxyz"]
+    choices = ["be " * 33_000 + end for end in "wxyz"]
     for reply, value in (
-        ("a " * 100_000, None),
+        ("be " * 60_000, None),
         ("The best answer is C.", 2),
         (choices[1], 1),
         (f"The best answer is {choices[1]}", 1),
