@@ -1,10 +1,8 @@
 """Answers on disk: one SQLite file, to which an answer is written before it is used.
 
 In: a request's key and the model's answer. Out: the same answer, after a crash too: SQLite itself
-repairs the file of a run that was killed. Shared stores are ordered by key. Keys are random, so that
-each answer would touch a page of its own; the store of one run appends answers instead, and finds them
-through a temporary index if one is looked up at all. A file that lost a part is an error that says
-so, and a file that is something else is never touched.
+repairs the file of a run that was killed. A file that lost a part is an error that says so, and a file
+that is something else is never touched.
 """
 
 from __future__ import annotations
@@ -38,35 +36,17 @@ APPLICATION_ID = 0x6C6D6576
 VERSION = 1
 BUSY_S = 60.0
 _LOG_PAGES = 8000
-"""Pages of the log after which they go into the file itself: keys are random, so that each answer
-touches a page of its own, and a long log writes each page into the file less often."""
+"""Pages of the log after which they go into the file itself: keys are random, so that a long log writes
+each page of their index into the file less often."""
 _KEYS_AT_ONCE = 500
-_LOOK_UP_COST = 8
-"""How many keys can be read in order while one is looked up."""
 
 _SCHEMA = (
-    "CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT NOT NULL, checksum INTEGER NOT NULL) "
-    "WITHOUT ROWID",
+    "CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT NOT NULL, checksum INTEGER NOT NULL)",
     "CREATE TABLE notes (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     "CREATE TABLE usage (process TEXT, task TEXT, requests INTEGER, retries INTEGER, "
     "tokens_in INTEGER, tokens_out INTEGER, tokens_cached INTEGER, wall_s REAL, "
-    "PRIMARY KEY (process, task)) WITHOUT ROWID",
+    "tokens_thought INTEGER DEFAULT 0, PRIMARY KEY (process, task)) WITHOUT ROWID",
 )
-_THOUGHT = (
-    "CREATE TABLE IF NOT EXISTS thought (process TEXT, task TEXT, tokens INTEGER, "
-    "PRIMARY KEY (process, task)) WITHOUT ROWID"
-)
-_JOURNAL = (
-    "CREATE TABLE IF NOT EXISTS journal (key BLOB NOT NULL, answer TEXT NOT NULL, "
-    "checksum INTEGER NOT NULL)"
-)
-_PLACES = "CREATE TEMP TABLE places (key BLOB PRIMARY KEY, place INTEGER NOT NULL) WITHOUT ROWID"
-_FIND_PLACES = (
-    "INSERT OR REPLACE INTO places SELECT key, rowid FROM journal "  # the last of equal keys counts
-    "WHERE rowid > ? ORDER BY key, rowid"
-)
-_KEPT_COUNTS = 6
-"""Counts that the table ``usage`` has columns for: all but the last, which has a table of its own."""
 _MOST_REMOVALS = 100
 T = TypeVar("T")
 
@@ -85,8 +65,6 @@ class AnswerStore:
         self._secrets = known_secrets()
         self._alone = alone
         self._added: dict[bytes, str] = {}
-        self._placed = 0  # how many of the appended answers are in the index
-        self._has_places = False
         try:
             self._db = self._opened()
         except DamagedStoreError as error:
@@ -98,11 +76,7 @@ class AnswerStore:
         """The answer that is kept under this key; None if there is none."""
         if key in self._added:
             return decode(self._added[key])
-        self._find_places()
-        for answer, number in (
-            *(self._rows(_SELECT_APPENDED, (key,)) if self._alone else ()),
-            *self._rows(_SELECT, (key,)),
-        ):
+        for answer, number in self._rows(_SELECT, (key,)):
             if number == checksum(key, answer):
                 return decode(answer)
         return None
@@ -110,41 +84,12 @@ class AnswerStore:
     def known(self, keys: Sequence[bytes]) -> set[bytes]:
         """Those of the keys under which something is kept."""
         known = {key for key in keys if key in self._added}
-        self._find_places()
-        for table in self._tables:
-            is_most = self._alone and len(keys) * _LOOK_UP_COST > self._placed
-            known |= self._scanned(table, keys) if is_most else self._looked_up(table, keys)
-        return known
-
-    def _looked_up(self, table: str, keys: Sequence[bytes]) -> set[bytes]:
-        """Those of the keys that a table has, each looked up."""
-        known: set[bytes] = set()
         for start in range(0, len(keys), _KEYS_AT_ONCE):
             some = keys[start : start + _KEYS_AT_ONCE]
             marks = ",".join("?" * len(some))
-            rows = self._rows(f"SELECT key FROM {table} WHERE key IN ({marks})", some)
+            rows = self._rows(f"SELECT key FROM answers WHERE key IN ({marks})", some)
             known.update([row[0] for row in rows])
         return known
-
-    def _scanned(self, table: str, keys: Sequence[bytes]) -> set[bytes]:
-        """The same, by reading all keys that the table has."""
-        wanted, known, last = set(keys), set[bytes](), b""
-        while rows := self._rows(_NEXT_KEYS.format(table=table), (last,)):
-            known |= wanted.intersection([row[0] for row in rows])
-            last = rows[-1][0]
-        return known
-
-    @property
-    def _tables(self) -> tuple[str, ...]:
-        """Tables that have the keys of answers, each once."""
-        return ("places", "answers") if self._alone else ("answers",)
-
-    def _find_places(self) -> None:
-        """Put the answers that were appended into the index."""
-        if self._alone and not self._has_places:
-            self._rows(_FIND_PLACES, (self._placed,))
-            self._placed = sum(int(row[0]) for row in self._rows(_LAST_PLACE))
-            self._has_places = True
 
     def add(self, key: bytes, answer: Answer) -> Answer:
         """Take an answer that ``commit`` is to write.
@@ -164,36 +109,20 @@ class AnswerStore:
     def commit(self, usage: Mapping[str, Usage] | None = None) -> None:
         """Write what was added, and with it what tasks have cost this process so far.
 
-        It is on its way to the disk on return, all of it in one step.
+        Commits in one transaction.
         """
         answers = [(key, text, checksum(key, text)) for key, text in self._added.items()]
-        counts = [
-            (self._process, task, *costs.counts()[:_KEPT_COUNTS])
-            for task, costs in (usage or {}).items()
-        ]
-        thought = [
-            (self._process, task, costs.tokens_thought)
-            for task, costs in (usage or {}).items()
-            if costs.tokens_thought
-        ]
-        insert = _APPEND if self._alone else _INSERT
-        rows = {insert: answers, _COUNT: counts, _COUNT_THOUGHT: thought}
+        counts = [(self._process, task, *costs.counts()) for task, costs in (usage or {}).items()]
         if answers or counts:
-            self._has_places = self._has_places and not answers
-            self._write({statement: values for statement, values in rows.items() if values})
+            self._write({_INSERT: answers, _COUNT: counts})
             self._added.clear()
 
     def __len__(self) -> int:
-        self._find_places()
-        count = "SELECT count(*) FROM answers"
-        if self._alone:
-            count = f"SELECT count(*) FROM places UNION ALL {count} {_NOT_IN_PLACES}"
-        return sum(int(row[0]) for row in self._rows(count))
+        return sum(int(row[0]) for row in self._rows("SELECT count(*) FROM answers"))
 
     @property
     def is_empty(self) -> bool:
-        tables = ("journal", "answers") if self._alone else ("answers",)
-        return not any(self._rows(f"SELECT 1 FROM {table} LIMIT 1") for table in tables)
+        return not self._rows("SELECT 1 FROM answers LIMIT 1")
 
     # -- beside the answers ------------------------------------------------------------------
 
@@ -201,25 +130,18 @@ class AnswerStore:
         """Task → what it cost the processes that used this store before."""
         rows = self._rows(
             "SELECT task, sum(requests), sum(retries), sum(tokens_in), sum(tokens_out), "
-            "sum(tokens_cached), sum(wall_s) FROM usage WHERE process <> ? GROUP BY task",
+            "sum(tokens_cached), sum(wall_s), sum(tokens_thought) FROM usage WHERE process <> ? "
+            "GROUP BY task",
             (self._process,),
         )
-        costs = {task: Usage(*counts) for task, *counts in rows}
-        thought = self._rows(
-            "SELECT task, sum(tokens) FROM thought WHERE process <> ? GROUP BY task",
-            (self._process,),
-        )
-        for task, tokens in thought:
-            if task in costs:
-                costs[task].tokens_thought = tokens
-        return costs
+        return {task: Usage(*counts) for task, *counts in rows}
 
     def notes(self) -> dict[str, str]:
         """What was noted beside the answers."""
         return dict(self._rows("SELECT name, value FROM notes"))
 
     def note(self, name: str, value: str | None) -> None:
-        """Note a text beside the answers, on its way to the disk on return; None: forget it."""
+        """Note a text beside the answers; None: forget it."""
         if value is None:
             self._write({"DELETE FROM notes WHERE name = ?": [(name,)]})
         else:
@@ -305,12 +227,8 @@ class AnswerStore:
                     db.execute(statement)
                 _stamp(db)
             self._check_version(db)
-            db.execute(_THOUGHT)  # stores of older releases lack these
-            db.execute(_JOURNAL)
+            _bring_up_to_date(db)
             db.execute("COMMIT")
-            if self._alone:
-                db.execute(_PLACES)
-                self._placed, self._has_places = 0, False
         except BaseException:
             db.close()
             raise
@@ -377,17 +295,9 @@ class AnswerStore:
         return StoreError(f"Answers cannot be kept in {self.path}: {reason}. {advice}")
 
 
-_SELECT_APPENDED = (
-    "SELECT answer, checksum FROM journal WHERE rowid = (SELECT place FROM places WHERE key = ?)"
-)
-_NEXT_KEYS = "SELECT key FROM {table} WHERE key > ? ORDER BY key LIMIT 16384"
-_NOT_IN_PLACES = "WHERE key NOT IN (SELECT key FROM places)"
-_LAST_PLACE = "SELECT ifnull(max(rowid), 0) FROM journal"
-_APPEND = "INSERT INTO journal VALUES (?, ?, ?)"
 _SELECT = "SELECT answer, checksum FROM answers WHERE key = ?"
 _INSERT = "INSERT OR REPLACE INTO answers VALUES (?, ?, ?)"
-_COUNT = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-_COUNT_THOUGHT = "INSERT OR REPLACE INTO thought VALUES (?, ?, ?)"
+_COUNT = "INSERT OR REPLACE INTO usage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _FULL_ADVICE = "Free some space; what is there already stays, and the same command goes on from it."
 _DAMAGE = ("malformed", "not a database", "no such", "has no column", "encrypted", "UTF-8", "codec")
 _OTHER_ADVICE = "Name a file in a folder that you can write to."
@@ -396,3 +306,19 @@ _OTHER_ADVICE = "Name a file in a folder that you can write to."
 def _stamp(db: sqlite3.Connection) -> None:
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def _bring_up_to_date(db: sqlite3.Connection) -> None:
+    """Bring what older releases kept in other tables into those of the schema."""
+    if "tokens_thought" not in {row[1] for row in db.execute("PRAGMA table_info(usage)")}:
+        db.execute("ALTER TABLE usage ADD COLUMN tokens_thought INTEGER DEFAULT 0")
+    tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    if "thought" in tables:
+        db.execute(
+            "UPDATE usage SET tokens_thought = ifnull((SELECT tokens FROM thought WHERE "
+            "thought.process = usage.process AND thought.task = usage.task), 0)"
+        )
+        db.execute("DROP TABLE thought")
+    if "journal" in tables:  # the last of equal keys counts
+        db.execute("INSERT OR REPLACE INTO answers SELECT * FROM journal ORDER BY rowid")
+        db.execute("DROP TABLE journal")

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lm_eval
-from lm_eval.answers.keys import decode, encode
+from lm_eval.answers.keys import checksum, decode, encode
 from lm_eval.answers.store import AnswerStore
 from lm_eval.answers.store_file import _MAGIC, DamagedStoreError, StoreInUseError
 from lm_eval.errors import LmEvalWarning, StoreError
@@ -479,67 +479,54 @@ def test_a_store_is_private_to_its_user(tmp_path: Path) -> None:
 # The store of one run
 
 
-def test_appended_answers_are_found_now_and_by_the_next_process(tmp_path: Path) -> None:
+def test_the_last_answer_to_a_key_counts_now_and_for_the_next_process(tmp_path: Path) -> None:
     path = tmp_path / "s.db"
-    keys = [bytes([number]) * 16 for number in range(50)]
     first = AnswerStore(path, alone=True)
     assert first.is_empty
-    for place, key in enumerate(keys[:40]):
-        put(first, key, Reply(f"old {place}"))
-        assert first.get(key) == f"old {place}"
-        assert len(first) == place + 1
-    put(first, keys[7], Reply("new"))  # asked again: the last counts
-    assert first.known(keys) == set(keys[:40])
+    for number in range(1200):
+        first.add(key(number), Reply(f"old {number}"))
+    first.commit()
+    put(first, key(7), Reply("new"))
+    first.add(key(1300), Reply("not on disk yet"))
+    asked = [key(number) for number in range(2000)]
+    assert first.known(asked) == {*asked[:1200], key(1300)}
+    assert first.known([]) == set()
     first.close()
     second = AnswerStore(path, alone=True)
-    assert (len(second), second.is_empty) == (40, False)
-    assert second.get(keys[7]) == "new"
-    assert second.get(keys[45]) is None
-    put(second, keys[45], Reply("later"))
-    assert second.get(keys[45]) == "later"
-    assert second.known(keys) == {*keys[:40], keys[45]}
+    assert (len(second), second.is_empty) == (1200, False)
+    assert second.get(key(7)) == "new"
+    assert second.get(key(1300)) is None
     second.close()
 
 
-def test_few_keys_and_many_are_found_in_both_tables_of_a_store(tmp_path: Path) -> None:
-    """Few are looked up one by one; where they are most of the store, it is read as a whole."""
-    path = tmp_path / "s.db"
-    by_key = AnswerStore(path)  # as older releases kept them
-    for number in range(0, 30_000, 3):
-        by_key.add(key(number), Reply(""))
-    by_key.commit()
-    by_key.close()
-    store = AnswerStore(path, alone=True)
-    for number in range(0, 30_000, 2):
-        store.add(key(number), Reply(""))
-    store.commit()
-    store.add(key(1), Reply("not on disk yet"))
-    kept = {key(number) for number in range(30_000) if number % 2 == 0 or number % 3 == 0}
-    asked = [key(number) for number in range(40_000)]
-    assert len(store) == len(kept)
-    assert store.known(asked) == kept | {key(1)}
-    assert store.known(asked[:10]) == {key(number) for number in (0, 1, 2, 3, 4, 6, 8, 9)}
-    assert store.known([]) == set()
-    store.close()
-
-
-def test_a_run_goes_on_with_answers_that_an_older_release_kept_by_key(tmp_path: Path) -> None:
-    """Older releases have one table, which shared stores still use."""
+def test_a_run_goes_on_with_the_tables_of_older_releases(tmp_path: Path) -> None:
+    """They appended answers to one table, or kept them by key in another, or both."""
     path = tmp_path / "s.db"
     old = AnswerStore(path)
-    for number in range(3):
-        put(old, bytes([number]) * 16, Reply(f"answer {number}"))
-    old._db.execute("DROP TABLE journal")
-    old._db.execute("DROP TABLE thought")
+    for number in range(4):
+        put(old, key(number), Reply(f"answer {number}"), t=Usage(requests=number))
+    text, process = encode(Reply("appended")), old._process
+    for statement in (
+        "ALTER TABLE usage DROP COLUMN tokens_thought",
+        "CREATE TABLE thought (process TEXT, task TEXT, tokens INTEGER)",
+        f"INSERT INTO thought VALUES ('{process}', 't', 5)",
+        "CREATE TABLE journal (key BLOB, answer TEXT, checksum INTEGER)",
+        "INSERT INTO journal SELECT key, 'x', 0 FROM answers",
+    ):
+        old._db.execute(statement)
+    for number in (1, 9):
+        row = (key(number), text, checksum(key(number), text))
+        old._db.execute("INSERT INTO journal VALUES (?, ?, ?)", row)
+    old._db.execute("DELETE FROM journal WHERE answer = 'x' AND key <> ?", (key(1),))
     old.close()
-    again = AnswerStore(path, alone=True)
-    put(again, bytes([1]) * 16, Reply("asked again"))
-    put(again, bytes([9]) * 16, Reply("new"))
-    assert len(again) == 4
-    assert [again.get(bytes([number]) * 16) for number in (0, 1, 2, 9)] == [
-        *("answer 0", "asked again", "answer 2", "new"),
-    ]
-    again.close()
+    for _ in range(2):
+        again = AnswerStore(path, alone=True)
+        assert [again.get(key(number)) for number in (0, 1, 2, 3, 9)] == [
+            *("answer 0", "appended", "answer 2", "answer 3", "appended"),
+        ]
+        assert len(again) == 5
+        assert again.earlier_usage() == {"t": Usage(requests=3, tokens_thought=5)}
+        again.close()
 
 
 def test_reasoning_tokens_of_earlier_processes_are_counted(tmp_path: Path) -> None:
