@@ -15,14 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TextIO
+from typing import Any, Literal, Self, TextIO
 
 from lm_eval.text.files import cache_folder, write_whole
 from lm_eval.text.numbers import short_time
 from lm_eval.text.terminal import err_console, is_terminal, visible
-
-if TYPE_CHECKING:
-    from rich.progress import Progress as RichProgress
 
 SHOW_AFTER_S = 1.0
 BAR_EVERY_S = 0.2
@@ -81,16 +78,32 @@ class Progress:
             self._described = description
             self.description = visible(description, 60)
 
-    def state(self) -> State:
-        """The count and what follows from it, now."""
+    def rate(self) -> float:
+        """Finished per second: on average since the start, or of the kind that is asked now."""
+        if self._pace is not None:
+            return self._pace.rate()
+        return (self.done - self._before) / max(time.monotonic() - self._started, 1e-9)
+
+    def words(self) -> tuple[str, str, str]:
+        """``3/20``, ``1.2/s`` and ``14 s left``, each empty if it is not known."""
+        done, total, rate = self.done, self.total, self.rate()
+        if self._unit == "bytes":
+            of = "" if total is None else f"/{total / 1e6:.1f}"
+            count, speed = f"{done / 1e6:.1f}{of} MB", f"{rate / 1e6:.1f} MB/s"
+        else:
+            count = f"{done}/{total}" if total is not None else str(done)
+            speed = f"{rate:.1f}/s" if rate >= 0.1 else f"{rate * 60:.1f}/min"
+        left = ""
         if self._pace is not None:
             left = str(self._pace.left())
-            return State(self.description, self.done, self.total, self._pace.rate(), "", left)
-        elapsed_s = max(time.monotonic() - self._started, 1e-9)
-        rate = (self.done - self._before) / elapsed_s
-        return State(self.description, self.done, self.total, rate, self._unit)
+        elif rate and total is not None and done < total:
+            left = f"{short_time((total - done) / rate)} left"
+        return count, speed if rate else "", left
 
-    def __enter__(self) -> Progress:
+    def __str__(self) -> str:
+        return f"{self.description}: {', '.join(filter(None, self.words()))}"
+
+    def __enter__(self) -> Self:
         self._started = time.monotonic()
         if self._enabled:
             self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
@@ -106,126 +119,39 @@ class Progress:
     def _watch(self) -> None:
         if self._over.wait(SHOW_AFTER_S):
             return
-        display = _display(self._stream, self.state())
-        try:
-            display.show(self.state())
-            while not self._over.wait(display.every_s):
-                display.show(self.state())
-        finally:
-            display.close(self.state())
+        if self._stream is sys.stderr and is_terminal(self._stream):
+            self._draw()
+        else:
+            self._log()
 
+    def _log(self) -> None:
+        """One plain line at a time."""
+        is_over, said = False, ""
+        while not is_over or said != self.words()[0]:
+            said = self.words()[0]
+            print(self, file=self._stream, flush=True)
+            is_over = is_over or self._over.wait(LINE_EVERY_S)
 
-@dataclass(frozen=True)
-class State:
-    """The progress at one moment."""
+    def _draw(self) -> None:
+        """A bar that stays on the last line of the terminal; warnings go above it."""
+        from rich.progress import BarColumn, TextColumn
+        from rich.progress import Progress as RichProgress
 
-    description: str
-    done: int
-    total: int | None
-    rate: float
-    """Finished per second: on average since the start, or of the kind that is asked now."""
-    unit: str = ""
-    known_left: str | None = None
-    """The time left in words, if the rate does not tell it."""
-
-    @property
-    def count(self) -> str:
-        if self.unit == "bytes":
-            of = "" if self.total is None else f"/{self.total / 1e6:.1f}"
-            return f"{self.done / 1e6:.1f}{of} MB"
-        return f"{self.done}/{self.total}" if self.total is not None else str(self.done)
-
-    @property
-    def speed(self) -> str:
-        if not self.rate:
-            return ""
-        if self.unit == "bytes":
-            return f"{self.rate / 1e6:.1f} MB/s"
-        return f"{self.rate:.1f}/s" if self.rate >= 0.1 else f"{self.rate * 60:.1f}/min"
-
-    @property
-    def left(self) -> str:
-        """Time left, as ``3 s``, ``4 min`` or ``2 h 5 min``; empty if it is not known."""
-        if self.known_left is not None:
-            return self.known_left
-        if not self.rate or self.total is None or self.done >= self.total:
-            return ""
-        return f"{short_time((self.total - self.done) / self.rate)} left"
-
-    def __str__(self) -> str:
-        parts = [self.count, self.speed, self.left]
-        return f"{self.description}: {', '.join(part for part in parts if part)}"
-
-
-class _Display(Protocol):
-    every_s: float
-
-    def show(self, state: State) -> None: ...
-
-    def close(self, state: State) -> None: ...
-
-
-def _display(stream: TextIO, state: State) -> _Display:
-    return _Bar(state) if stream is sys.stderr and is_terminal(stream) else _LogLines(stream)
-
-
-class _LogLines:
-    """One plain line at a time, for logs."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self.every_s = LINE_EVERY_S
-        self._stream = stream
-        self._last: State | None = None
-
-    def show(self, state: State) -> None:
-        self._last = state
-        print(state, file=self._stream, flush=True)
-
-    def close(self, state: State) -> None:
-        if self._last is not None and self._last.count != state.count:
-            self.show(state)
-
-
-class _Bar:
-    """A bar that stays on the last line of the terminal; warnings go above it."""
-
-    def __init__(self, state: State) -> None:
-        self.every_s = BAR_EVERY_S
-        self._progress = _rich_progress()
-        self._task = self._progress.add_task(
-            state.description, total=state.total, count="", speed="", left=""
-        )
-        self._progress.start()
-
-    def show(self, state: State) -> None:
-        self._progress.update(
-            self._task,
-            description=state.description,
-            completed=state.done,
-            count=state.count,
-            speed=state.speed,
-            left=state.left,
-        )
-        self._progress.refresh()
-
-    def close(self, state: State) -> None:
-        self.show(state)
-        self._progress.stop()
-
-
-def _rich_progress() -> RichProgress:
-    from rich.progress import BarColumn, TextColumn
-    from rich.progress import Progress as RichProgress
-
-    texts = ("count", "speed", "left")
-    return RichProgress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        *(TextColumn(f"{{task.fields[{name}]}}", markup=False) for name in texts),
-        console=err_console(),
-        auto_refresh=False,
-        redirect_stdout=False,  # results go to standard output, also when it is a pipe
-    )
+        with RichProgress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[words]}", markup=False),
+            console=err_console(),
+            auto_refresh=False,
+            redirect_stdout=False,  # results go to standard output, also when it is a pipe
+        ) as bar:
+            task = bar.add_task("", total=self.total, words="")
+            is_over = False
+            while not is_over:
+                is_over = self._over.wait(BAR_EVERY_S)
+                words = " ".join(filter(None, self.words()))
+                bar.update(task, description=self.description, completed=self.done, words=words)
+                bar.refresh()
 
 
 # How long it takes

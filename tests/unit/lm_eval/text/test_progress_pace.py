@@ -158,4 +158,4 @@ def test_progress_shows_what_the_pace_says(clock: Clock) -> None:
         pace.begin(SCORE)
         answer(pace, clock, "mcqa", SCORE, 128, 0.1)
         bar.advance(128)
-    assert str(bar.state()) == "demo: 128/320, 10.0/s, 6 s left, then 64 replies"
+    assert str(bar) == "demo: 128/320, 10.0/s, 6 s left, then 64 replies"
