@@ -18,6 +18,7 @@ How things are counted, always below ``src/``, both packages together:
 - A signature has ``Any`` if one of its annotations names ``Any`` or an alias that is made of it, such as
   ``Array = Any``, in the same module or imported.
 - A module is entered if one of its functions is called while none of our modules is being imported.
+  Read in the order of their first calls, the room changes where the next module is in another folder.
   Bodies of classes and what ``dataclass`` generates are not functions of a module.
 """
 
@@ -36,6 +37,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -373,7 +375,11 @@ def print_walk(src: Path) -> None:
     found = walked(src)
     for name, function in found["entered"].items():
         print(f"  {name}  ({function})")
-    print(f"{len(found['entered'])} modules entered, {len(found['imported'])} imported:", end=" ")
+    rooms = [name.rpartition(".")[0] for name in found["entered"]]
+    changes = sum(before != after for before, after in pairwise(rooms))
+    print(
+        f"{len(rooms)} modules entered, {len(found['imported'])} imported, {changes} changes of room:"
+    )
     print(f"lm-eval {' '.join(DEMO_RUN)}")
 
 

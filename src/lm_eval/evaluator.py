@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.answers.ask import AnswerCache, ask_all
-from lm_eval.errors import LmEvalError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class, opened_model, plain_arguments
 from lm_eval.reports.writer import opened_writer
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, seed_all, shares_of
-from lm_eval.run.prepare import adapt, fitted, prepare_all
+from lm_eval.run.prepare import adapt, options_for, prepare_all
 from lm_eval.run.results import (
     SampleSink,
     run_info,
@@ -83,8 +82,14 @@ def execute(
     model_args = run.backend_arguments()
     seed_all(run.seeds)
     with hiding(model_args, *run.argument_holders(tasks)), ExitStack() as stack:
-        # Tasks → requests: whatever is wrong with tasks and docs is an error here.
-        prepared = _prepared(run, tasks, model_args, is_shared=opened is not None)
+        # Tasks → requests: whatever is wrong with tasks and docs is an error here. A model that costs
+        # nothing to make says beforehand how it is asked, so that requests are built once.
+        model, options, keys = None, run.options, None
+        if opened is None and (isinstance(run.model, LM) or model_class(run.model).is_light):
+            model = stack.enter_context(opened_model(run.model, model_args))
+            options = options_for(model, options)
+            keys = keys_of(run, model, model_args) if run.keeps_answers_of(model) else None
+        prepared = prepare_all(tasks, options, keys)
         if groups:
             from lm_eval.run.groups import check_groups, group_results
 
@@ -93,54 +98,33 @@ def execute(
         writer = store = None
         if run.output_path is not None:
             writer = stack.enter_context(opened_writer(run.output_path, run.model_name))
-        with opened_model(opened() if opened else run.model, model_args) as model:
-            prepared, options = adapt(prepared, model, run.options)
-            if on_prepared is not None:
-                on_prepared(prepared)
-            if run.keeps_answers_of(model):
-                store = opened_store(run, prepared, options, model, model_args, writer)
-                stack.enter_context(store)
-            if run.batch_api is not None:
-                hand_in_batches(run.batch_api, prepared, model, store)
-            # Requests → answers → scores, doc by doc.
-            items = run_items(tasks, writer)
-            results = run_all(
-                prepared,
-                model,
-                options,
-                on_sample=sample_sink(items, writer, on_sample),
-                kept=None if store is None else store.kept,
-                speeds=run.speed_notes(model_args),
-            )
-            info = run_info(run, options, model_args, model, started)
-            warn_of_model(run, model)
+        if model is None:
+            model = stack.enter_context(opened_model(opened() if opened else run.model, model_args))
+        prepared, options = adapt(prepared, model, run.options)
+        if on_prepared is not None:
+            on_prepared(prepared)
+        if run.keeps_answers_of(model):
+            store = opened_store(run, prepared, options, model, model_args, writer)
+            stack.enter_context(store)
+        if run.batch_api is not None:
+            hand_in_batches(run.batch_api, prepared, model, store)
+        # Requests → answers → scores, doc by doc.
+        items = run_items(tasks, writer)
+        results = run_all(
+            prepared,
+            model,
+            options,
+            on_sample=sample_sink(items, writer, on_sample),
+            kept=None if store is None else store.kept,
+            speeds=run.speed_notes(model_args),
+        )
+        info = run_info(run, options, model_args, model, started)
+        warn_of_model(run, model)
         # Scores → results.
         grouped = group_results(groups, results) if groups else []
         outcome = Outcome(results, grouped, info, items=items)
         write_results(outcome, store, writer)
         return outcome
-
-
-def _prepared(
-    run: Run,
-    tasks: Sequence[ConfigurableTask],
-    model_args: Mapping[str, Any],
-    *,
-    is_shared: bool,
-) -> list[Prepared]:
-    """Tasks → requests, checked before the model is loaded.
-
-    A model that costs nothing to make is asked first what it can take, and what its answers are kept
-    under, so that requests are built once.
-    """
-    options, keys = run.options, None
-    if isinstance(run.model, LM) or model_class(run.model).is_light:
-        # An error is raised again when the model is opened for the run.
-        with suppress(LmEvalError), opened_model(run.model, model_args) as model:
-            options = fitted(run.options, model)
-            if run.keeps_answers_of(model) and not is_shared:
-                keys = keys_of(run, model, model_args)
-    return prepare_all(tasks, options, keys)
 
 
 def run_all(

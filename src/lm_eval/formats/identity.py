@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
 TASK_KEYS = (
     *("dataset_path", "dataset_name", "dataset_kwargs", "test_split"),
     *("validation_split", "fewshot_split", "fewshot_config", "process_docs"),
-    *("description", "num_fewshot", "repeats", "raw", "process_results"),
+    *("description", "num_fewshot", "repeats", "process_results"),
     *("filter_list", "metric_list"),
 )
 NEWER_TASK_KEYS = (
@@ -77,8 +77,7 @@ NEWER_TASK_KEYS = (
 def task_fingerprint(config: TaskConfig) -> str:
     """Twelve hex digits over what the task's YAML and helper files say, whatever the format."""
     content = {key: _without_address(getattr(config, key)) for key in TASK_KEYS}
-    if config.wrapped is not None:  # the file's own fields, whatever a format makes of them
-        content["raw"] = _without_address(config.wrapped)
+    content["raw"] = _without_address(config.written)  # whatever a format makes of them
     newer = {key: getattr(config, key) for key in NEWER_TASK_KEYS}
     stated = {key: _stated(value) for key, value in newer.items() if value is not None}
     files = {function.file for _, function in config.functions()} - {None}

@@ -179,6 +179,7 @@ class HarnessScorer:
         bootstrap_iters: int | None = DEFAULT_ITERS,
         notes: Iterable[str] = (),
         missing: int = 0,
+        shows_choices: bool | None = None,
     ) -> TaskResult:
         """One filter's docs as a result."""
         task = self.task
@@ -208,7 +209,7 @@ class HarnessScorer:
             rows_total=task.rows_total,
             num_fewshot=num_fewshot,
             version=(task.config.metadata or {}).get("version", task.VERSION),
-            config=task.config.to_dict(),
+            config=task.config.to_dict,
             fingerprints={"task": task.fingerprint},
             data=task.data_record,
             notes=[*notes, *scores.notes()],
@@ -217,7 +218,7 @@ class HarnessScorer:
             guessed=scores.guessing.chance,
             parts=scores.parts.estimates(columns, estimated),
             scores_choices=task.output_type == "multiple_choice" and not task.own_process_results,
-            shows_choices=task.shows_choices,
+            shows_choices=shows_choices,
         )
 
     def values_of(self, data: Mapping[str, Any], left: list[Any]) -> Mapping[str, Any]:

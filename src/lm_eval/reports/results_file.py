@@ -141,7 +141,7 @@ def scores_dict(
         "results": scores,
         "groups": {group.name: scores[group.name] for group in groups if group.metrics},
         "group_subtasks": {group.name: list(group.members) for group in groups},
-        "configs": {name: _task_config(result.config) for name, result in tasks.items()},
+        "configs": {name: _task_config(result.config()) for name, result in tasks.items()},
         "versions": {entry.name: _version(entry) for entry in all_entries},
         "n-shot": {e.name: e.num_fewshot for e in all_entries if e.num_fewshot is not None},
         "higher_is_better": _by_name(

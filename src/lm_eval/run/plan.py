@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,7 @@ from lm_eval.requests import DocRequests, GenerateRequest, PromptOptions, Reques
 from lm_eval.requests.build import build_requests
 from lm_eval.requests.options import MAX_SKIPPED, SkippedDocs
 from lm_eval.scoring.results import GroupResult, TaskResult
+from lm_eval.tasks.fitness import CHECKED_DOCS, show_choices
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.progress import CHARACTERS_A_TOKEN, Share, SpeedNotes
 from lm_eval.text.secrets import is_secret_name
@@ -179,7 +181,7 @@ class Prepared:
 
     task: ConfigurableTask
     docs: list[DocRequests]
-    """The docs with their requests; only the first of a large task. ``asked`` has them all."""
+    """The docs with their requests; only the first few of a large task. ``asked`` has them all."""
     num_fewshot: int
     doc_ids: Sequence[int]
     prompt: PromptOptions
@@ -206,6 +208,11 @@ class Prepared:
     def scores_choices(self) -> bool:
         """Whether the model scores answers that are given to it, instead of writing its own."""
         return self.task.output_type in SCORED_TYPES
+
+    @property
+    def shows_choices(self) -> bool | None:
+        """Whether prompts show the texts of the choices; None for a task without choices."""
+        return show_choices(doc.asked for doc in self.docs[:CHECKED_DOCS])
 
     def asked(self) -> Iterator[DocRequests]:
         """Every doc with its requests, in order; those of a large task are built as they are read."""
@@ -234,8 +241,7 @@ class Prepared:
         asked = replace(self, prompt=replace(self.prompt, can_prefill=False))
         if self._is_held and all(doc.asked.turn.gen_prefix is None for doc in self.docs):
             return asked
-        built = asked._built()
-        return replace(asked, docs=list(built) if self._is_held else [next(built)])
+        return replace(asked, docs=list(islice(asked._built(), len(self.docs))))
 
     @property
     def _is_held(self) -> bool:

@@ -4,7 +4,7 @@ In: tasks and ``RunOptions``. Out: a ``Prepared`` for each task, from which its 
 requests of small tasks are built once and held; those of large ones are checked, dropped and built
 again while they are asked, so that memory does not grow with the number of docs. ``adapt`` then fits
 requests to the model at hand, and refuses a task that it cannot answer. If the model costs nothing to
-make, ``fitted`` tells beforehand how it is asked, so that requests need not be built again.
+make, ``options_for`` tells beforehand how it is asked, so that requests need not be built again.
 """
 
 from __future__ import annotations
@@ -37,12 +37,11 @@ from lm_eval.requests.options import SkippedDocs
 from lm_eval.run.plan import Prepared, RunOptions, build_docs
 from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import LAB_PACKAGES, require
-from lm_eval.tasks.fitness import lacks_rationale
+from lm_eval.tasks.fitness import CHECKED_DOCS, lacks_rationale
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:
     from lm_eval.answers.keys import RequestKeys
-    from lm_eval.harness.scorer import HarnessScorer
 
 HELD_DOCS = 16_384
 """How many docs of a run are held with their requests; those of further tasks are built twice.
@@ -98,8 +97,7 @@ def prepare(
     if task.config.cluster is not None and not options.predict_only:
         require(*LAB_PACKAGES)  # a missing package is reported before anything is asked
     chosen = doc_ids(task, options)
-    has_gold = task.format is None and not options.predict_only
-    scorer = _harness_scorer(task) if has_gold else None
+    scorer = task.harness_scorer if task.format is None and not options.predict_only else None
     is_held = len(chosen) <= held_docs
     docs: list[DocRequests] = []
     counts: Counter[str] = Counter()
@@ -112,7 +110,7 @@ def prepare(
             counts[request.kind] += 1
         if keys is not None and doc_keys is not None:
             doc_keys.add(map(keys.of, doc.requests))
-        if is_held or not docs:
+        if is_held or len(docs) < CHECKED_DOCS:
             docs.append(doc)
     skipped.check(task.name, len(chosen), options.max_skipped)
     task.check_fitness(chosen)  # after the docs: errors in them name them
@@ -158,15 +156,8 @@ def metric_names(task: ConfigurableTask) -> list[str] | None:
     """The metrics of a task, checked; None if its own code names them as it scores."""
     if task.format is not None:
         return [metric.name for metric in task_metrics(task)]
-    scorer = _harness_scorer(task)
-    return None if task.own_process_results else list(scorer.metrics.names)
-
-
-def _harness_scorer(task: ConfigurableTask) -> HarnessScorer:
-    """The scorer of a task without a format; a run of formats alone never loads it."""
-    from lm_eval.harness.scorer import HarnessScorer
-
-    return HarnessScorer(task)
+    names = list(task.harness_scorer.metrics.names)
+    return None if task.own_process_results else names
 
 
 def load_metrics(task: ConfigurableTask, *, run_code: bool = True) -> None:
@@ -181,7 +172,7 @@ def load_metrics(task: ConfigurableTask, *, run_code: bool = True) -> None:
         )
         return
     try:
-        for metric in _harness_scorer(task).metrics:
+        for metric in task.harness_scorer.metrics:
             metric.load(run_code=run_code)
     except MissingExtraError as error:
         raise MissingExtraError(
@@ -334,7 +325,7 @@ def _fits(task: ConfigurableTask, name: str) -> bool:
     return True
 
 
-def fitted(options: RunOptions, model: LM) -> RunOptions:
+def options_for(model: LM, options: RunOptions) -> RunOptions:
     """The options as this model can take them: chats if it takes nothing else, no started answers."""
     able, prompt = model.capabilities, options.prompt
     if able.chat_only and not prompt.as_chat:
@@ -348,7 +339,7 @@ def adapt(
     prepared: Sequence[Prepared], model: LM, options: RunOptions
 ) -> tuple[list[Prepared], RunOptions]:
     """Requests and options as this model can take them; a task it cannot answer is an error."""
-    adapted = fitted(options, model)
+    adapted = options_for(model, options)
     for asked in prepared:
         check_capable(asked.task, model, adapted)
         check_holds(asked, model)

@@ -124,6 +124,7 @@ class FormatTaskScorer(TaskScorer):
                 notes=notes,
                 missing=self.missing,
                 skipped=self.prepared.skipped.counts(),
+                shows_choices=self.prepared.shows_choices,
             )
         ]
 
@@ -173,7 +174,11 @@ class HarnessTaskScorer(TaskScorer):
 
         super().__init__(prepared, show, on_sample)
         self._iters = options.bootstrap_iters
-        self._scorer = HarnessScorer(self.task, only_predicts=options.predict_only)
+        self._scorer = (
+            HarnessScorer(self.task, only_predicts=True)
+            if options.predict_only
+            else self.task.harness_scorer
+        )
         self._at_once = AT_ONCE if self._scorer.is_local else None
         self._scores = [
             FilterScores(pipeline.name, self.task) for pipeline in self._scorer.pipelines
@@ -194,6 +199,7 @@ class HarnessTaskScorer(TaskScorer):
                 bootstrap_iters=self._iters,
                 notes=self.prepared.notes,
                 missing=self.missing,
+                shows_choices=self.prepared.shows_choices,
             )
             for scores in self._scores
         ]

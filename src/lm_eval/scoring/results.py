@@ -98,7 +98,8 @@ class TaskResult:
     readings: ReadingSummary | None = None
     """None if nothing is read from text (log-likelihood formats)."""
     version: Any = None
-    config: dict[str, Any] = field(default_factory=dict)
+    config: Callable[[], Mapping[str, Any]] = field(default=dict, compare=False)
+    """Gives the keys of the task: a format makes some of them, when they are read."""
     fingerprints: dict[str, str] = field(default_factory=dict)
     data: dict[str, Any] | None = None
     """The commit and files of a data set of the hub that was asked."""

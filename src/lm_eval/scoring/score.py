@@ -72,6 +72,12 @@ class ScoredDoc:
 
 def task_metrics(task: ConfigurableTask) -> list[Metric]:
     """The metrics of a task: its format's, then those of its own list that fit; the first is shown."""
+    if task.format_metrics is None:
+        task.format_metrics = _built_metrics(task)
+    return list(task.format_metrics)
+
+
+def _built_metrics(task: ConfigurableTask) -> list[Metric]:
     fmt = _format_of(task)
     where = f"Task {task.name!r}"
     facts = {"reads_text": fmt.reads_text, "compares_texts": fmt.answers == "text"}
@@ -246,6 +252,7 @@ class FormatScores:
         notes: Iterable[str] = (),
         missing: int = 0,
         skipped: Mapping[str, int] | None = None,
+        shows_choices: bool | None = None,
     ) -> TaskResult:
         """All docs so far as one result."""
         task, fmt = self._task, _format_of(self._task)
@@ -268,7 +275,7 @@ class FormatScores:
             num_fewshot=num_fewshot,
             readings=self._readings.summary() if self._readings else None,
             version=(task.config.metadata or {}).get("version"),
-            config=_written_out(task.config.to_dict()),
+            config=lambda: _written_out(task.config.to_dict()),
             fingerprints=_fingerprints(task, is_prefilled=is_prefilled),
             data=task.data_record,
             format_version=fmt.version,
@@ -278,7 +285,7 @@ class FormatScores:
             parts=self._part_estimates(),
             skipped=dict(skipped or {}),
             scores_choices=task.output_type == "multiple_choice",
-            shows_choices=task.shows_choices,
+            shows_choices=shows_choices,
             tally=self._tally if self._tally.total else None,
         )
 

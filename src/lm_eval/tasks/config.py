@@ -1,14 +1,14 @@
-"""``TaskConfig``: a task's YAML, each key checked, with its format applied.
+"""``TaskConfig``: a task's YAML, each key checked, and the format through which it is seen.
 
-In: the keys of a task file. Out: raw field specs (``raw``), the task's own formats (``own_formats``),
-and the format in use (``prompt_format``), which replaces ``doc_to_*`` by what it makes of them.
+In: the keys of a task file. Out: the same keys. A format changes none of them: ``doc_to_*`` and the
+other keys that a format decides are made from it (``prompt_format``) when they are read.
 """
 
 from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -41,21 +41,35 @@ from lm_eval.tasks.prompts import FormatPrompts, RawFields
 if TYPE_CHECKING:
     from lm_eval.tasks.keys.sample_rows import SampleUse
 
-DECIDED_BY_FORMAT = (
-    "output_type",
-    "target_delimiter",
-    "fewshot_delimiter",
-    "gen_prefix",
-    "generation_kwargs",
-)
-NOT_KEYS = ("template_config", "checks_format")
+FIELDS = ("doc_to_text", "doc_to_choice", "doc_to_target")
+NOT_KEYS = ("template_config",)
 """Fields of ``TaskConfig`` that no YAML file can set."""
 NOT_CONFIG = ("include", "group", "task_list", "tag_list", "class")
 
 
+class _Seen:
+    """A key that is seen through the format in use; the config keeps what its file says."""
+
+    def __init__(self, default: Any = None) -> None:
+        self._default = default
+
+    def __set_name__(self, _: type[TaskConfig], key: str) -> None:
+        self._key = key
+
+    def __get__(self, config: TaskConfig | None, _: type[TaskConfig]) -> Any:
+        return self._default if config is None else config._seen(self._key)
+
+    def __set__(self, config: TaskConfig, value: Any) -> None:
+        config._assign(self._key, value)
+
+
 @dataclass
 class TaskConfig:
-    """One task. Fields are the keys of its YAML; ``raw`` keeps the specs as the task wrote them."""
+    """One task. Fields are the keys of its YAML. What a program assigns to them comes first.
+
+    ``doc_to_*`` that are assigned are used as they are, so that no format applies any more: programs
+    switch templates at run time in this way.
+    """
 
     task: str | None = None
     task_alias: str | None = None
@@ -85,11 +99,11 @@ class TaskConfig:
     """Whether files and previews hide the text of docs, for data that must not be published."""
     doc_to_context: Any = None
     """The passage that the question is about; a format shows it before the question."""
-    doc_to_text: Any = None
+    doc_to_text: Any = _Seen()
     doc_to_rationale: Any = None
     """The worked reasoning that few-shot examples show under formats that ask for reasons."""
-    doc_to_target: Any = None
-    doc_to_choice: Any = None
+    doc_to_target: Any = _Seen()
+    doc_to_choice: Any = _Seen()
     shuffle_choices: int | str | None = None
     """The seed by which the choices of each doc are ordered; None: as in the data."""
     target_type: str | None = None
@@ -108,8 +122,8 @@ class TaskConfig:
     """The checks of a reply, instead of a gold: ``ids`` and ``arguments``, fields of the docs."""
     use_prompt: str | None = None
     description: str = ""
-    target_delimiter: str = " "
-    fewshot_delimiter: str = "\n\n"
+    target_delimiter: Any = _Seen(" ")
+    fewshot_delimiter: Any = _Seen("\n\n")
     fewshot_config: dict[str, Any] | None = None
     fewshot_match: Any = None
     """The field whose value a doc and its few-shot examples share."""
@@ -118,46 +132,36 @@ class TaskConfig:
     normalization: str | None = None
     primary_metric: str | list[str] | None = None
     """The metric that is the task's score; of several, the first that the answers allow."""
-    output_type: str | None = None
-    generation_kwargs: dict[str, Any] | None = None
+    output_type: Any = _Seen()
+    generation_kwargs: Any = _Seen()
     repeats: int = 1
     filter_list: list[dict[str, Any]] | None = None
     should_decontaminate: bool = False
     doc_to_decontamination_query: Any = None
-    gen_prefix: str | None = None
+    gen_prefix: Any = _Seen()
     metadata: dict[str, Any] | None = None
     formats: Any = None
     template: Any = None
     template_config: TemplateConfig | None = None
-    checks_format: bool = True
-    """Whether a default format that does not fit is an error at once. Not a YAML key."""
 
-    raw: RawFields = field(init=False, repr=False)
-    wrapped: RawFields | None = field(init=False, repr=False, default=None)
-    """``raw`` as the task's file has it, if a format uses other fields."""
     own_formats: Mapping[str, PromptFormat] = field(init=False, repr=False)
-    prompt_format: PromptFormat | None = field(init=False, repr=False, default=None)
-    format_problem: FormatError | None = field(init=False, repr=False, default=None)
-    """Why the default format cannot be used; raised when the task is asked without ``@format``."""
-    format_note: str = field(init=False, repr=False, compare=False, default="")
-    """What users should know about the format; a warning when the task is asked with it."""
     data_pool: dict[str, Any] | None = field(init=False, repr=False, compare=False, default=None)
     """The data that tasks loaded together share."""
     source: str | None = field(init=False, repr=False, default=None)
     """The file the task was read from."""
     sample_use: SampleUse = field(init=False, repr=False, compare=False, default="never")
     """When ``sample_rows`` replace the data."""
-    _written: dict[str, Any] = field(init=False, repr=False)
-    _made: tuple[Any, ...] = field(init=False, repr=False, compare=False, default=())
-    """``doc_to_*`` as this class set them; any other value was assigned by the user."""
-
-    changes: int = field(init=False, repr=False, compare=False, default=0)
-    """How many times a key was assigned; tells a task that its config has changed."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-        if name in _ASKED_KEYS:
-            object.__setattr__(self, "changes", self.changes + 1)
+    on_change: Callable[[str], None] | None = field(
+        init=False, repr=False, compare=False, default=None
+    )
+    """Told the name of each key that is assigned."""
+    _chosen: PromptFormat | None = field(init=False, repr=False, default=None)
+    """The format that ``@`` chose, or that the template is."""
+    _bare: RawFields | None = field(init=False, repr=False, default=None)
+    """The fields without the words that a harness file puts around the question, for that format."""
+    _assigned: dict[str, Any] = field(init=False, repr=False)
+    _made: dict[str, Any] = field(init=False, repr=False, compare=False)
+    """What was made of the format, by key; each when it was first read."""
 
     def __post_init__(self) -> None:
         if self.template is not None and self.formats is not None:
@@ -165,24 +169,26 @@ class TaskConfig:
                 f"Task {self.task!r} has both `template` and `formats`; they are two spellings of "
                 "the same thing. Keep one."
             )
-        self.raw = RawFields(
-            self.doc_to_text,
-            self.doc_to_choice,
-            self.doc_to_target,
-            self.doc_to_context,
-            self.doc_to_rationale,
-        )
-        self.own_formats = {}
-        self._written = {key: getattr(self, key) for key in DECIDED_BY_FORMAT}
         check_values(self)
+        self._assigned, self.own_formats = {}, {}
         if self.formats is not None:
             self.own_formats = compile_formats(self.formats, task=str(self.task))
-            self._apply_default(next(iter(self.own_formats.values())))
         elif self.template is not None:
-            self._apply_template()
-        if self.output_type is None:
-            self.output_type = "generate_until"
-        self._made = self._fields()
+            self._take_template()
+        self._made = {}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        if name in _KEYS and "_made" in vars(self):
+            self._made.clear()
+            if self.on_change is not None:
+                self.on_change(name)
+
+    def __copy__(self) -> TaskConfig:
+        copied = object.__new__(type(self))
+        own = {"_assigned": dict(self._assigned), "_made": {}, "on_change": None}
+        vars(copied).update({**vars(self), **own})
+        return copied
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any], *, source: str | None = None) -> TaskConfig:
@@ -201,7 +207,7 @@ class TaskConfig:
                 )
         keys = dict(with_rows_of_files(keys, source))
         try:
-            config = cls(**keys, checks_format=False)
+            config = cls(**keys)
         except ConfigError as error:
             if source is None or source in str(error):
                 raise
@@ -211,10 +217,59 @@ class TaskConfig:
         config.source = source
         return config
 
+    # The format in use
+
+    @property
+    def prompt_format(self) -> PromptFormat | None:
+        """The format chosen with ``@``, else the task's default; None: its fields are the prompt."""
+        return self._format_and_note[0]
+
+    @property
+    def format_note(self) -> str:
+        """What users should know about the format; a warning when the task is asked with it."""
+        return self._format_and_note[1]
+
+    @property
+    def _format_and_note(self) -> tuple[PromptFormat | None, str]:
+        if any(key in self._assigned for key in FIELDS):
+            return None, ""
+        if "format" not in self._made:
+            fmt, note = self._chosen or next(iter(self.own_formats.values()), None), ""
+            if fmt is not None and (self.language is not None or fmt.has_words):
+                fmt, note = in_language(fmt, self.language, task=str(self.task))
+            self._made["format"] = fmt, note
+        found: tuple[PromptFormat | None, str] = self._made["format"]
+        return found
+
+    def _take_template(self) -> None:
+        """Be asked as ``template`` says: by a format, or by fields that a class of its own makes."""
+        self.template_config = template = TemplateFactory.from_spec(self.template)
+        self._chosen = None
+        if type(template) in (MCQTemplate, ClozeTemplate):
+            fmt, output_type = template.as_format(), self._said("output_type")
+            self._chosen = generating(fmt) if output_type == "generate_until" else fmt
+
+    @property
+    def written(self) -> RawFields:
+        """The field specs as the file has them, or as they were assigned."""
+        text, choice, target = map(self._said, FIELDS)
+        if self.uses_template and self.prompt_format is not None:
+            text = DEFAULT_QUESTION if text is None else text
+            choice = DEFAULT_CHOICES if choice is None else choice
+        return RawFields(text, choice, target, self.doc_to_context, self.doc_to_rationale)
+
+    @property
+    def raw(self) -> RawFields:
+        """The field specs that docs are asked by: the bare ones under a format."""
+        if self.prompt_format is not None:
+            return self._bare or self.written
+        text, choice = self.doc_to_text, self.doc_to_choice
+        return replace(self.written, text=text, choice=choice)
+
     @property
     def own_stops(self) -> list[Any]:
         """The stop strings of the task itself, without those of the format."""
-        return _stops(self._written["generation_kwargs"] or {})
+        return _stops(self._said("generation_kwargs") or {})
 
     @property
     def uses_template(self) -> bool:
@@ -225,20 +280,42 @@ class TaskConfig:
         """Whether the task defines its own formats; ``formats: mcqa`` only names a default."""
         return bool(self.own_formats) and not isinstance(self.formats, str)
 
-    def apply_format(self, fmt: PromptFormat) -> None:
-        """Use this format: overwrite ``doc_to_*`` and the settings that the format decides."""
-        self.check_format_fits(fmt)
-        self._overwrite_with(fmt)
+    def with_format(self, name: str) -> TaskConfig:
+        """This task under ``task@name``: its own format of that name, or a registered one.
 
-    def _apply_default(self, fmt: PromptFormat) -> None:
-        """Apply the task's default format; a misfit matters only if no other format is chosen."""
-        try:
-            self.check_format_fits(fmt)
-        except FormatError as error:
-            if self.checks_format:
-                raise
-            self.format_problem = error
-        self._overwrite_with(fmt)
+        A template class of that name is used as ``template: name`` would use it.
+        """
+        is_template = name not in self.own_formats and not is_format(name) and name in TEMPLATES
+        changed = copy.copy(self)
+        for key, value in changed._assigned.items():
+            if not isinstance(value, JinjaField):  # what a template made is not a raw field
+                vars(changed)[key] = value
+        changed._assigned.clear()
+        if self.formats is None and self.template is None:
+            changed._unwrap()
+        if is_template:
+            changed.template, changed.formats, changed.own_formats = name, None, {}
+            changed._take_template()
+        else:
+            fmt = find_format(name, self.own_formats, task=str(self.task))
+            changed.check_format_fits(fmt)
+            changed.template_config, changed._chosen = None, fmt
+        return changed
+
+    def _unwrap(self) -> None:
+        """Remove the words that a harness file puts around the question, with a warning."""
+        written, self._bare = self.written, unwrapped(self.written)
+        if self._bare != written:
+            fields = f"doc_to_text: {self._bare.text!r}"
+            if self._bare.choice != written.choice:
+                fields += f", doc_to_choice: {self._bare.choice!r}"
+            warnings.warn(
+                f"Task {self.task!r}: doc_to_text is a prompt of its own "
+                f"({shorten(str(written.text), 60)}). Formats bring such words themselves, so "
+                f"they were taken off, and the task is asked with {fields}.",
+                LmEvalWarning,
+                stacklevel=5,
+            )
 
     def check_format_fits(self, fmt: PromptFormat) -> None:
         """Refuse a format that needs a field the task does not have."""
@@ -258,77 +335,6 @@ class TaskConfig:
     def _fitting_formats(self) -> str:
         names = [name for name in general_names() if not self._missing_fields(get_format(name))]
         return f" Formats that its fields can fill: {listing(names, 40)}." if names else ""
-
-    def _overwrite_with(self, fmt: PromptFormat) -> None:
-        self.format_note = ""
-        if self.language is not None or fmt.has_words:
-            fmt, self.format_note = in_language(fmt, self.language, task=str(self.task))
-        self.prompt_format = fmt
-        self.doc_to_text, self.doc_to_choice, self.doc_to_target = _applied(fmt, self.raw, self)
-        self._made = self._fields()
-        self.output_type = fmt.output_type
-        self.target_delimiter = fmt.target_delimiter
-        self.fewshot_delimiter = fmt.fewshot_delimiter
-        self.gen_prefix = fmt.gen_prefix
-        if fmt.reads_text:
-            written = self.generation_kwargs or {}
-            self.generation_kwargs = {**fmt.generation_kwargs, **written}
-            stops = dict.fromkeys([*_stops(fmt.generation_kwargs), *_stops(written)])
-            if stops:
-                self.generation_kwargs["until"] = list(stops)
-
-    def with_format(self, name: str) -> TaskConfig:
-        """A copy of this task under ``task@name``: its own format of that name, or a registered one.
-
-        A template class of that name is used as ``template: name`` would use it.
-        """
-        is_template = name not in self.own_formats and not is_format(name) and name in TEMPLATES
-        changed = copy.copy(self)
-        changed.template_config = None
-        changed.raw = self._raw_now(with_templates=False)
-        if self.formats is None and self.template is None:
-            changed._unwrap()
-        for key, value in self._written.items():  # undoes what an earlier format overwrote
-            setattr(changed, key, value)
-        if is_template:
-            changed.template, changed.formats, changed.prompt_format = name, None, None
-            changed.doc_to_target = changed.raw.target
-            changed._apply_template()
-        else:
-            changed.apply_format(find_format(name, self.own_formats, task=str(self.task)))
-        return changed
-
-    def _unwrap(self) -> None:
-        """Remove the words that a harness file puts around the question, with a warning."""
-        self.wrapped, self.raw = self.raw, unwrapped(self.raw)
-        if self.raw is not self.wrapped:
-            fields = f"doc_to_text: {self.raw.text!r}"
-            if self.raw.choice != self.wrapped.choice:
-                fields += f", doc_to_choice: {self.raw.choice!r}"
-            warnings.warn(
-                f"Task {self.task!r}: doc_to_text is a prompt of its own "
-                f"({shorten(str(self.wrapped.text), 60)}). Formats bring such words themselves, so "
-                f"they were taken off, and the task is asked with {fields}.",
-                LmEvalWarning,
-                stacklevel=5,
-            )
-
-    def as_assigned(self) -> TaskConfig:
-        """This config, or a copy that uses the ``doc_to_*`` assigned to it since it was made.
-
-        Programs switch templates at run time in this way. Such fields are used as they are, so the
-        format that made the earlier ones no longer applies.
-        """
-        if all(now is made for now, made in zip(self._fields(), self._made, strict=True)):
-            return self
-        changed = copy.copy(self)
-        changed.prompt_format = None
-        changed.raw = self._raw_now(with_templates=True)
-        return changed
-
-    def take_assigned(self) -> None:
-        """Apply what was assigned to this config in place: programs may go on changing it."""
-        vars(self).update(vars(self.as_assigned()))
 
     def format_choices(self) -> list[str]:
         """What ``task@*`` selects: the task's own formats, or all general ones that it can fill."""
@@ -352,7 +358,10 @@ class TaskConfig:
 
     def functions(self) -> Iterator[tuple[str, FunctionRef]]:
         """Every Python object the task names, with its key."""
-        pending: list[tuple[str, Any]] = [(key, getattr(self, key)) for key in CONFIG_KEYS]
+        keys = CONFIG_KEYS
+        if self.prompt_format is not None:  # which makes these itself
+            keys = tuple(key for key in CONFIG_KEYS if key not in FIELDS)
+        pending = [(key, self._said(key)) for key in keys]
         while pending:
             key, value = pending.pop()
             if isinstance(value, FunctionRef):
@@ -373,40 +382,81 @@ class TaskConfig:
         values = {key: getattr(self, key) for key in CONFIG_KEYS if key != "sample_rows"}
         return {key: value for key, value in values.items() if value is not None}
 
-    def _fields(self) -> tuple[Any, ...]:
-        return self.doc_to_text, self.doc_to_choice, self.doc_to_target
+    def as_written(self) -> dict[str, Any]:
+        """Every key as the file has it, or as it was assigned, whatever the format."""
+        return {key: self._said(key) for key in CONFIG_KEYS}
 
-    def _raw_now(self, *, with_templates: bool) -> RawFields:
-        """The raw fields, with those assigned since; fields that a template made are not raw."""
-        raw = (self.raw.text, self.raw.choice, self.raw.target)
-        fields_now = []
-        for now, made, before in zip(self._fields(), self._made, raw, strict=True):
-            is_assigned = now is not made and (with_templates or not isinstance(now, JinjaField))
-            fields_now.append(now if is_assigned else before)
-        text, choice, target = fields_now
-        return replace(self.raw, text=text, choice=choice, target=target)
+    # The keys that a format decides
 
-    def _apply_template(self) -> None:
-        template = TemplateFactory.from_spec(self.template)
-        self.template_config = template
-        if type(template) in (MCQTemplate, ClozeTemplate):
-            fmt = template.as_format()
-            if self.output_type == "generate_until":
-                fmt = generating(fmt)
-            self._overwrite_with(fmt)  # even without a target: prompts can be shown, but not scored
-            return
-        self.doc_to_text, self.doc_to_choice = template.fields_for(*self._template_fields())
-        self._made = self._fields()
-        self.output_type = self.output_type or "multiple_choice"
+    def _said(self, key: str) -> Any:
+        """The value of a key that was assigned, or that the file has."""
+        return self._assigned[key] if key in self._assigned else vars(self)[key]
 
-    def _template_fields(self) -> tuple[Any, Any]:
-        question = DEFAULT_QUESTION if self.raw.text is None else self.raw.text
-        return question, DEFAULT_CHOICES if self.raw.choice is None else self.raw.choice
+    def _assign(self, key: str, value: Any) -> None:
+        (self._assigned if "_made" in vars(self) else vars(self))[key] = value
+
+    def _seen(self, key: str) -> Any:
+        if "_made" not in vars(self):  # still being made
+            return vars(self)[key]
+        if key in self._assigned:
+            return self._assigned[key]
+        if key not in self._made:
+            fmt = self.prompt_format
+            self._made[key] = self._plain(key) if fmt is None else self._under(fmt, key)
+        return self._made[key]
+
+    def _plain(self, key: str) -> Any:
+        """The value of a key if the task is asked without a format."""
+        written = vars(self)[key]
+        template = None if self.template is None else self.template_config
+        if key == "output_type":
+            return written or ("generate_until" if template is None else "multiple_choice")
+        if template is None or key not in FIELDS[:2]:
+            return written
+        raw = self._bare or self.written
+        question = DEFAULT_QUESTION if raw.text is None else raw.text
+        choices = DEFAULT_CHOICES if raw.choice is None else raw.choice
+        return template.fields_for(question, choices)[FIELDS.index(key)]
+
+    def _under(self, fmt: PromptFormat, key: str) -> Any:
+        """The value of a key under a format."""
+        if key in FIELDS:
+            return self._field(fmt, key)
+        written = vars(self)[key]
+        if key != "generation_kwargs":
+            return getattr(fmt, key)
+        if not fmt.reads_text:
+            return written
+        stops = dict.fromkeys([*_stops(fmt.generation_kwargs), *_stops(written or {})])
+        merged = {**fmt.generation_kwargs, **(written or {})}
+        return {**merged, "until": list(stops)} if stops else merged
+
+    def _field(self, fmt: PromptFormat, key: str) -> Any:
+        """What a format makes of ``doc_to_*``: Jinja that can also be called, or a plain callable."""
+        raw, seed = self.raw, self.shuffle_choices
+        prompts = FormatPrompts(fmt, raw, target_type=self.target_type, shuffle=seed)
+        has_source = seed is None or raw.choice is None  # stock Jinja cannot shuffle choices
+        source: str | None = None
+        call: Callable[[Mapping[str, Any]], Any] = prompts.text
+        if key == "doc_to_text" and has_source:
+            source = text_source(fmt, raw.text, raw.choice, raw.context)
+        elif key == "doc_to_choice":
+            if raw.choice is None:
+                return None
+            source, call = choice_source(fmt, raw.choice) if has_source else None, prompts.scored
+        elif key == "doc_to_target":
+            if raw.target is None:
+                return None
+            call = prompts.target
+            if has_source:
+                source = target_source(fmt, raw.choice, raw.target, self.target_type)
+        return call if source is None else JinjaField(source, call)
 
     def _missing_fields(self, fmt: PromptFormat) -> list[str]:
-        wanted = {"doc_to_text": self.raw.text, "doc_to_target": self.raw.target}
+        written = self.written
+        wanted = {"doc_to_text": written.text, "doc_to_target": written.target}
         if fmt.needs_choices:
-            wanted["doc_to_choice"] = self.raw.choice
+            wanted["doc_to_choice"] = written.choice
         if self.uses_template:
             wanted.pop("doc_to_text", None)
             wanted.pop("doc_to_choice", None)
@@ -414,35 +464,10 @@ class TaskConfig:
 
 
 CONFIG_KEYS = tuple(f.name for f in fields(TaskConfig) if f.init and f.name not in NOT_KEYS)
-_ASKED_KEYS = frozenset(CONFIG_KEYS)
+_KEYS = frozenset(CONFIG_KEYS)
 _EXAMPLE_FIELD = {"doc_to_text": "question", "doc_to_target": "answer", "doc_to_choice": "choices"}
-
-
-def _applied(fmt: PromptFormat, raw: RawFields, config: TaskConfig) -> tuple[Any, Any, Any]:
-    """``doc_to_text``, ``doc_to_choice`` and ``doc_to_target`` under a format."""
-    text, choice = raw.text, raw.choice
-    if config.uses_template:
-        text, choice = config._template_fields()
-        config.raw = raw = replace(raw, text=text, choice=choice)
-    seed = config.shuffle_choices
-    prompts = FormatPrompts(fmt, raw, target_type=config.target_type, shuffle=seed)
-    has_source = seed is None or choice is None  # stock Jinja cannot shuffle choices
-    text_jinja = text_source(fmt, text, choice, raw.context) if has_source else None
-    choice_jinja = choice_source(fmt, choice) if has_source and choice is not None else None
-    target_jinja = (
-        target_source(fmt, choice, raw.target, config.target_type) if has_source else None
-    )
-    return (
-        _field(text_jinja, prompts.text),
-        None if choice is None else _field(choice_jinja, prompts.scored),
-        None if raw.target is None else _field(target_jinja, prompts.target),
-    )
 
 
 def _stops(generation_kwargs: Mapping[str, Any]) -> list[Any]:
     until = generation_kwargs.get("until")
     return list(until) if isinstance(until, list | tuple) else [] if until is None else [until]
-
-
-def _field(source: str | None, call: Any) -> Any:
-    return call if source is None else JinjaField(source, call)

@@ -406,12 +406,9 @@ def _check_same(known: ConfigurableTask, task: ConfigurableTask) -> None:
             f"Task {task.name!r} was selected from two files: {known.config.source} and "
             f"{task.config.source}. Rename one of the two."
         )
-    first, second = (
-        {**t.config.to_dict(), "doc_to_text": None, "doc_to_choice": None, "doc_to_target": None}
-        for t in (known, task)
-    )
-    if first != second or known.config.raw != task.config.raw:
-        changed = sorted(key for key in {*first, *second} if first.get(key) != second.get(key))
+    first, second = known.config.as_written(), task.config.as_written()
+    if first != second:
+        changed = sorted(key for key in first if first[key] != second[key])
         raise ConfigError(
             f"Task {task.name!r} was selected twice with different settings"
             f"{' (' + listing(changed) + ')' if changed else ''}, and results go by its name. Give "

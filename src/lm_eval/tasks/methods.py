@@ -208,7 +208,7 @@ class HarnessMethods:
     def apply_filters(self) -> list[Any]:
         """Store what each filter leaves of every instance's ``resps`` in its ``filtered_resps``."""
         instances = self._task.instances
-        for pipeline in self._scorer().pipelines:
+        for pipeline in self.harness_scorer.pipelines:
             left = pipeline.apply(
                 [instance.resps for instance in instances], [instance.doc for instance in instances]
             )
@@ -218,19 +218,21 @@ class HarnessMethods:
 
     def process_results(self, doc: Doc, results: Sequence[Any]) -> Mapping[str, Any]:
         """Metric → value for one doc."""
-        return self._scorer().values_of(doc, list(results))
+        return self.harness_scorer.values_of(doc, list(results))
 
     def aggregation(self) -> Mapping[str, Callable[..., float]]:
         """Metric → how its values are combined."""
-        metrics = self._scorer().metrics
+        metrics = self.harness_scorer.metrics
         return {name: metrics.aggregation_of(name) for name in metrics.names}
 
     def higher_is_better(self) -> Mapping[str, bool]:
         """Metric → whether more is better."""
-        directions = self._scorer().metrics.higher_is_better()
+        directions = self.harness_scorer.metrics.higher_is_better()
         return {name: True if better is None else better for name, better in directions.items()}
 
-    def _scorer(self) -> HarnessScorer:
+    @cached_property
+    def harness_scorer(self) -> HarnessScorer:
+        """Filters and scores the answers by the harness's rules."""
         from lm_eval.harness.scorer import HarnessScorer
 
         if self._task.format is not None:

@@ -6,11 +6,10 @@ the right answers. Data is loaded when docs are first needed.
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -37,7 +36,6 @@ from lm_eval.tasks.fitness import (
     check_needs_format,
     check_supported,
     check_templates,
-    show_choices,
 )
 from lm_eval.tasks.keys.rows import shared_value
 from lm_eval.tasks.methods import HarnessMethods
@@ -50,8 +48,6 @@ class ConfigurableTask(TaskDocs):
     """One task under one format (or under none). Docs are numbered by their position in the split."""
 
     VERSION: Any = "Yaml"
-    _held: TaskConfig
-    _seen_changes: int
 
     def __init__(
         self,
@@ -62,13 +58,12 @@ class ConfigurableTask(TaskDocs):
     ) -> None:
         if not isinstance(config, TaskConfig):
             config = TaskConfig.from_mapping({**self._class_settings(), **(config or {})})
-        if format_name is None and config.format_problem is not None:
-            raise config.format_problem
-        self.config = (
-            config.as_assigned() if format_name is None else config.with_format(format_name)
-        )
-        if self.config.format_note:
-            warnings.warn(self.config.format_note, LmEvalWarning, stacklevel=2)
+        if format_name is not None:
+            config = config.with_format(format_name)
+        elif config.formats is not None and config.prompt_format is not None:
+            config.check_format_fits(config.prompt_format)
+        if config.format_note:
+            warnings.warn(config.format_note, LmEvalWarning, stacklevel=2)
         self.format_name = format_name
         self.parity = parity
         """Whether to undo deliberate differences from the harness, for comparisons with it."""
@@ -78,8 +73,11 @@ class ConfigurableTask(TaskDocs):
         self._shot_texts: dict[int, str] = {}
         self._shot_messages: dict[int, tuple[Message, ...]] = {}
         self._sampler: tuple[int, Sampler] | None = None
+        self.replace_config(config)
         self.VERSION = (self.config.metadata or {}).get("version", self.VERSION)
         self.OUTPUT_TYPE = self.config.output_type
+        self.format_metrics: list[Any] | None = None
+        """The metrics of its format, once they have been built."""
         self.instances: list[Any] = []
         """What ``build_all_requests`` built."""
         if self.overrides("download"):
@@ -88,26 +86,13 @@ class ConfigurableTask(TaskDocs):
     def __repr__(self) -> str:
         return f"{type(self).__name__}(task_name={self.name},output_type={self.output_type})"
 
-    @property
-    def config(self) -> TaskConfig:
-        """The keys of the task's YAML. Programs may assign to them."""
-        if self._held.changes != self._seen_changes:
-            self._held.take_assigned()
-            self.config = self._held
-            self._forget()
-        return self._held
-
-    @config.setter
-    def config(self, config: TaskConfig) -> None:
-        self._held, self._seen_changes = config, config.changes
-
     def __setattr__(self, name: str, value: Any) -> None:
         """Replacing a method discards what the old one made."""
         super().__setattr__(name, value)
         if callable(getattr(HarnessMethods, name, None)) and "_sampler" in vars(self):
             self._forget()
 
-    @property
+    @cached_property
     def format(self) -> PromptFormat | None:
         """The format in use, or None if the harness's rules apply."""
         return self.config.prompt_format
@@ -171,17 +156,6 @@ class ConfigurableTask(TaskDocs):
         if len(asked.choices) > self._most_labels:
             self._warn_cut(doc_id, asked)
         return asked
-
-    @cached_property
-    def shows_choices(self) -> bool | None:
-        """Whether prompts show the texts of the choices; None for a task without choices."""
-        return show_choices(self._first_asked())
-
-    def _first_asked(self) -> Iterator[Asked]:
-        """What is asked about the first docs, without those that cannot be asked."""
-        for doc_id in range(min(len(self.eval_docs), CHECKED_DOCS)):
-            with suppress(LmEvalError):
-                yield self.prompts.ask(self.eval_docs[doc_id])
 
     def shots(self, doc_id: int, count: int) -> tuple[int, ...]:
         """The examples for a doc, as indices into the pool; call in doc order: there is one stream."""
@@ -336,22 +310,22 @@ class ConfigurableTask(TaskDocs):
         if update:
             value = {**(getattr(self.config, key) or {}), **value}
         setattr(self.config, key, value)
-        self.config = self.config.as_assigned()
-        self._forget(keeps_data=not key.startswith(("dataset_", "custom_dataset", "metadata")))
 
     def replace_config(self, config: TaskConfig) -> None:
-        """Use another config; subclasses may make their own."""
-        self.config = config.as_assigned()
+        """Use another config; subclasses may make their own. Programs may assign to its keys."""
+        self.config = copy.copy(config)
+        self.config.on_change = self._forget
         self._forget()
 
-    def _forget(self, *, keeps_data: bool = True) -> None:
-        """Discard everything that was made from the config and the docs."""
+    def _forget(self, key: str = "") -> None:
+        """Discard what was made from the config and the docs; ``key`` is the key that was changed."""
+        keeps_data = not key.startswith(("dataset_", "custom_dataset", "metadata"))
         for name in _MADE_FROM_CONFIG:
             if not (keeps_data and name == "splits"):
                 self.__dict__.pop(name, None)
         for made in (self._shot_turns, self._shot_texts, self._shot_messages):
             made.clear()
-        self._sampler = None
+        self._sampler = self.format_metrics = None
 
     @property
     def fingerprint(self) -> str:
@@ -384,8 +358,6 @@ class ConfigurableTask(TaskDocs):
                     docs=self.good_docs,
                 )
             check_needs_format(config)
-            if config.template_config is not None and raw == config.raw:
-                raw = replace(raw, text=config.doc_to_text, choice=config.doc_to_choice)
             return self._harness_prompts(raw if by_yaml else self._own_fields(raw), gen_prefix)
 
     def _make_sampler(self, count: int) -> Sampler:

@@ -302,7 +302,7 @@ def test_docs_own_fields_in_format_texts() -> None:
 @pytest.mark.parametrize("missing", ["doc_to_text", "doc_to_target", "doc_to_choice"])
 def test_missing_fields(missing: str) -> None:
     with pytest.raises(FormatError, match=f"no {missing}.*for example `{missing}: "):
-        config(**{missing: None}, formats="mcqa")
+        ConfigurableTask(config(**{missing: None}, formats="mcqa"))
     with pytest.raises(FormatError, match=missing):
         config(**{missing: None}).with_format("mcqa")
 

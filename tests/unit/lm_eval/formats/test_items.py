@@ -221,7 +221,7 @@ def test_a_name_with_blanks() -> None:
         with pytest.raises(FieldError, match=r"Correct Answer"):
             task(spaced, **{**keys, "doc_to_target": wrong}).ask(0)
     with pytest.raises(FieldError, match=r"without braces: `Correct Answer`"):
-        task(spaced, **{**keys, "doc_to_target": "{{ Correct Answer }}"})
+        task(spaced, **{**keys, "doc_to_target": "{{ Correct Answer }}"}).ask(0)
     assert task(doc("x"), doc_to_text="Which one is it?").ask(0).choices  # a text is a text
 
 

@@ -134,7 +134,8 @@ def test_the_run(content):
 
 
 def test_no_secret_is_in_it(content):
-    task = result(config={"dataset_kwargs": {"token": "very-secret"}, "doc_to_text": "key=x"})
+    keys = {"dataset_kwargs": {"token": "very-secret"}, "doc_to_text": "key=x"}
+    task = result(config=lambda: keys)
     text = to_json([content, results_dict([task], run=RUN)])
     assert "very-secret" not in text
     assert '"tokenizer": "org/tok"' in text
