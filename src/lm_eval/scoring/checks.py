@@ -26,7 +26,7 @@ from lm_eval.stats.estimates import Estimate, mean_and_ratio_estimate, mean_esti
 # before a blank, unless the period belongs to an abbreviation, an initial or a list of initials.
 
 
-_SENTENCE_END = re.compile(r"(?P<word>\S*?)(?P<mark>[.?!]+)[\"'”’)\]*_]*(?=\s)")
+_SENTENCE_END = re.compile(r"(?P<word>\S*?)(?P<mark>[.?!]+)[\"'”’)\]*_]*(?=\s|(?<=\")[,}])")
 _ABBREVIATIONS = frozenset(
     (
         *("mr", "mrs", "ms", "dr", "prof", "rev", "hon", "sr", "jr", "st", "gen", "col", "lt"),
@@ -66,6 +66,9 @@ def _ends_sentence(match: re.Match[str], text: str) -> bool:
     word = written.lower()
     if word == "no":  # No. 5
         return re.match(r"\s*\d", text[match.end() :]) is None
+    if word.isdecimal():  # the number of an item in a list
+        following = _NEXT_WORD.match(text, match.end())
+        return following is None or not following[1].islower()
     if word in _ABBREVIATIONS or _INITIALS.fullmatch(word):
         return word not in ("mr", "mrs", "ms", "dr", "prof") and _starts_sentence(match, text)
     if _INITIAL.fullmatch(written) and word != "i":

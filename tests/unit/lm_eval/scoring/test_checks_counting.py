@@ -28,6 +28,7 @@ SENTENCES = [
     ("Wait... What is it?", 2),
     ('He said "Stop." Then he left.', 2),
     ("1. First. 2. Second.", 4),
+    ("1. solar kits: they give light.\n2. clinics: they give care.", 2),
     ("* one\n* two\n* three", 1),
     ("See No. 5 for it. Is that a no. Yes.", 3),
     ("Go to www.example.com now. Bye.", 2),
