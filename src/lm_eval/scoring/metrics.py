@@ -406,7 +406,8 @@ def normal_form(text: str) -> str:
 
 
 def _form(text: str) -> str:
-    plain = _plain(text).casefold().strip(_EDGES)
+    plain = _plain(text).casefold()
+    plain = plain.strip(_EDGES) if any(map(str.isalnum, plain)) else plain
     plain = _THOUSANDS.sub(lambda match: match[0].replace(",", ""), plain)
     return _UNIT_GAP.sub("", " ".join(_ARTICLE.sub("", plain).split()))
 

@@ -313,7 +313,14 @@ def _end_of_answer(text: str, cue: tuple[int, int], start: int, end: int) -> int
 
 
 def unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
-    """The part of ``text[start:end]`` inside its emphasis, quotes, boxes and final period."""
+    """The part of ``text[start:end]`` inside its emphasis, quotes, boxes and final period.
+
+    An answer of signs alone (``] )``) is kept, but for a final period.
+    """
+    if not _WORD.search(text, start, end):
+        bare = text[start:end].strip().removesuffix(".").rstrip()
+        start = text.find(bare, start)
+        return (start, start + len(bare)) if bare.strip(_EMPTY) else (start, start)
     while True:
         start, end = _without_tags(text, *_stripped(text, start, end))
         if text[start : start + 1] not in _WRAPPER_STARTS:
@@ -323,6 +330,10 @@ def unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
         if wrapped is None:
             return start, end
         start, end = wrapped.span(wrapped.lastindex or 0)
+
+
+_WORD = re.compile(r"[^\W_]")
+_EMPTY = " \t\r\n.…*_`\"'$:-"
 
 
 def _without_tags(text: str, start: int, end: int) -> tuple[int, int]:
