@@ -2,9 +2,9 @@
 
     python benchmarks/published.py [--data ../shared/data/real] [--rows]
 
-Replies to BIG-Bench Hard (code-davinci-002, 27 subtasks, direct and step by step), IFEval (GPT-4) and GSM8K
-(four models) are read and scored as a run of the library's tasks reads them. The table has the published score, ours, and
-the rows whose verdicts differ; ``--rows`` prints these rows. The data is not part of the project.
+Replies to BIG-Bench Hard (code-davinci-002, 27 subtasks, direct and step by step), IFEval (GPT-4) and
+GSM8K (four models) are read and scored as a run of the library's tasks does. The table has the published
+score, ours, and how many verdicts differ; ``--rows`` prints their rows. The data is not in the project.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 from lm_eval.formats.compile import get_format
 from lm_eval.formats.items import Item
+from lm_eval.formats.readers import NO_ANSWER
 from lm_eval.scoring.checks import verdicts
-from lm_eval.scoring.metrics import TextOutcome, is_right
+from lm_eval.scoring.metrics import TextOutcome, is_right, is_right_leniently
 
 DATA = Path(__file__).resolve().parents[1] / "../shared/data/real"
 TWO_ANSWERS = {
@@ -113,7 +113,7 @@ PAPER = {
 
 
 def ifeval(data: Path) -> list[Score]:
-    """The four scores. Where data asks for a sign that is no letter, the authors' code counts a random letter."""
+    """The four scores. To count a sign that is no letter, the authors' code draws a letter."""
     right, total, chance = defaultdict(int), defaultdict(int), defaultdict(int)
     for row in rows_of(data / "ifeval_gpt4.jsonl.gz"):
         instructions = list(zip(row["instruction_id_list"], row["kwargs"], strict=True))
@@ -134,23 +134,13 @@ def ifeval(data: Path) -> list[Score]:
 # GSM8K
 
 
-@cache
-def lenient_gsm8k() -> Any:
-    from lm_eval.formats.readers import bind_reader
-
-    return bind_reader(get_format("gsm8k").lenient)
-
-
 def gsm8k(data: Path) -> list[Score]:
-    """The lenient reading of the convention ``gsm8k``, beside the authors' verdicts."""
-    from lm_eval.formats.readers import read
-
+    """The metric ``acc_lenient`` of the convention ``gsm8k``, beside the authors' verdicts."""
     models: dict[str, list[tuple[bool, bool, str]]] = defaultdict(list)
     for row in rows_of(data / "gsm8k_replies.jsonl.gz"):
-        reading = read(row["reply"], (lenient_gsm8k(),))
-        outcome = TextOutcome(row["reply"], reading, (row["gold"],), "text")
-        shown = f"gold {row['gold']}, read {reading.value!r} ({reading.reason}), {row['reply'][-120:]!r}"
-        models[row["model"]].append((is_right(outcome), row["is_correct"], shown))
+        outcome = TextOutcome(row["reply"], NO_ANSWER, (row["gold"],), "text")
+        shown = f"gold {row['gold']}, {row['reply'][-120:]!r}"
+        models[row["model"]].append((is_right_leniently(outcome), row["is_correct"], shown))
     return [
         Score(
             "GSM8K",
@@ -166,7 +156,7 @@ def gsm8k(data: Path) -> list[Score]:
 
 
 def scores(data: Path) -> list[Score]:
-    return [*bbh(data), *ifeval(data)]
+    return [*bbh(data), *ifeval(data), *gsm8k(data)]
 
 
 def main() -> int:
@@ -175,19 +165,22 @@ def main() -> int:
     parser.add_argument("--rows", action="store_true", help="print the rows that differ")
     options = parser.parse_args()
     if not options.data.is_dir():
-        print(f"There is no folder {options.data}. Give the stored replies with --data.", file=sys.stderr)
+        print(
+            f"There is no folder {options.data}. Give the stored replies with --data.",
+            file=sys.stderr,
+        )
         return 2
     table = scores(options.data)
     print(f"{'':8}{'':46}{'published':>10}{'ours':>10}{'n':>7}  ")
     for score in table:
         notes = "" if score.is_equal else "differs"
         if score.differing:
-            notes = f"{len(score.differing)} rows differ ({1 - len(score.differing) / score.n:.2%} equal)"
+            equal_rows = 1 - len(score.differing) / score.n
+            notes = f"{len(score.differing)} rows differ ({equal_rows:.2%} equal)"
         if score.by_chance:
             notes += f"{score.by_chance} decided by a random letter in the source"
-        print(
-            f"{score.benchmark:8}{score.name:46}{score.published:10.4f}{score.ours:10.4f}{score.n:7}  {notes}"
-        )
+        figures = f"{score.published:10.4f}{score.ours:10.4f}{score.n:7}"
+        print(f"{score.benchmark:8}{score.name:46}{figures}  {notes}".rstrip())
     equal = sum(score.is_equal for score in table if score.benchmark == "BBH")
     print(f"\nBBH: {equal} of {sum(score.benchmark == 'BBH' for score in table)} equal.")
     for row in (row for score in table for row in score.differing if options.rows):

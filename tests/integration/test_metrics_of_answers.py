@@ -134,6 +134,20 @@ def test_mathematical_equality(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (scored["math_equal,none"], scored["primary"]) == (1.0, "math_equal")
 
 
+def test_a_lenient_reading_stands_below_the_strict_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(FixedLM, "reply", "That is 2 * 347.\n#### $694")
+    task = text_task(doc_to_target="{{ '694' }}", formats="gsm8k")
+    scored = scores(**task)
+    assert (scored["acc,none"], scored["acc_lenient,none"], scored["primary"]) == (0, 1, "acc")
+    Path("quiz.yaml").write_text(json.dumps({**TASK, **task}))
+    assert main(["run", "--tasks", "quiz.yaml", "--model", "dummy"]) == 0
+    rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()]
+    assert ["gsm8k", "acc"] in rows
+    assert ["gsm8k", "acc_lenient"] in rows
+
+
 def test_majorities_go_by_the_metric_that_is_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
     replies = [r"\frac12", "0.5", "3", "3", "1/2"]
 

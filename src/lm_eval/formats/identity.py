@@ -29,6 +29,8 @@ NEWER_FIELDS: dict[str, Any] = {
 """Fields that were added later → the value with which they change nothing."""
 _NEWER_METRICS = ("acc_norm", "exact_match")
 """Metrics that formats with labels have gained since; no prompt or reading changed."""
+_BESIDE = "acc_lenient"
+"""A metric that other formats have gained."""
 
 
 def format_fingerprint(data: Mapping[str, Any], *, shows_labels: bool) -> str:
@@ -39,6 +41,7 @@ def format_fingerprint(data: Mapping[str, Any], *, shows_labels: bool) -> str:
     for name, unset in NEWER_FIELDS.items():
         if content[name] == unset:
             del content[name]
+    content["metrics"] = [name for name in data["metrics"] if name != _BESIDE]
     if shows_labels:
         first, *others = data["metrics"]
         content["metrics"] = [first, *(name for name in others if name not in _NEWER_METRICS)]

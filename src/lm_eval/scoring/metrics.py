@@ -11,13 +11,13 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 from lm_eval.errors import ModelError
 from lm_eval.formats.items import AnswerKind
-from lm_eval.formats.readers import Reading
+from lm_eval.formats.readers import BoundReader, Reading, bind_reader, read
 from lm_eval.formats.readers.number import numbers_in
 from lm_eval.formats.readers.text import fold, sentence_ends
 from lm_eval.registry import METRICS
@@ -160,6 +160,19 @@ def is_right(outcome: TextOutcome) -> bool:
     return value in outcome.gold
 
 
+@lru_cache(maxsize=1)
+def lenient_reader() -> BoundReader:
+    """The number after ``####``, else the one that is announced, else the last one."""
+    phrases = ("####", "The answer is")
+    return bind_reader([*({"reader": "number", "phrase": phrase} for phrase in phrases), "number"])
+
+
+def is_right_leniently(outcome: TextOutcome) -> bool:
+    """Whether the number that a reply gives is right, whatever the format reads."""
+    reading = read(outcome.reply, (lenient_reader(),))
+    return is_right(replace(outcome, reading=reading, answers="text"))
+
+
 def _per(length: Callable[[str], int]) -> Callable[[ChoiceOutcome], int]:
     """The likeliest choice per unit of length."""
     return lambda outcome: outcome.picked([length(text) for text in outcome.texts])
@@ -273,6 +286,11 @@ for _metric in (
         "acc_read",
         "right ÷ items whose answer was read",
         of_text=lambda outcome: float(is_right(outcome)) if outcome.reading.is_answer else None,
+    ),
+    Metric(
+        "acc_lenient",
+        "the number that the reply gives, in whatever form, is right ÷ all items",
+        of_text=lambda outcome: float(is_right_leniently(outcome)),
     ),
     Metric("acc_norm", "acc by log-likelihood per character", _acc_by("acc_norm")),
     Metric("acc_bytes", "acc by log-likelihood per UTF-8 byte", _acc_by("acc_bytes")),

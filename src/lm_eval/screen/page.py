@@ -19,7 +19,7 @@ from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome
 from lm_eval.scoring.results import TaskResult
 from lm_eval.screen.remarks import part_scores, remarks, reread_command
-from lm_eval.screen.scores import ScoreRow, score_lines, score_rows
+from lm_eval.screen.scores import LENIENT, ScoreRow, score_lines, score_rows
 from lm_eval.text.numbers import (
     amount,
     cost_digits,
@@ -311,7 +311,7 @@ def _also(results: Sequence[TaskResult]) -> str:
     for result in results:
         if result.format is None:
             continue
-        known = {result.primary, f"{result.primary}_read"}
+        known = {result.primary, f"{result.primary}_read", LENIENT}
         others = [
             f"{visible(metric)} {short(estimate.value)}"
             for metric, estimate in result.metrics.items()

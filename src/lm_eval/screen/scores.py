@@ -27,6 +27,8 @@ from lm_eval.text.terminal import visible
 
 LEAST_PICTURE, MOST_PICTURE = 16, 48
 GAP = "  "
+LENIENT = "acc_lenient"
+"""Stands in a row of its own below the score by the format's own reading."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,9 @@ def _rows_of(result: TaskResult, *, names_tasks: bool) -> list[ScoreRow]:
             replace(row, metric=_metric_name(result, metric), estimate=estimate)
             for metric, estimate in result.metrics.items()
         ] or [row]
-    return [_with_readings(row, result)]
+    lenient = result.metrics.get(LENIENT)
+    beside = [] if lenient is None else [replace(row, metric=LENIENT, estimate=lenient)]
+    return [_with_readings(row, result), *beside]
 
 
 def _with_readings(row: ScoreRow, result: TaskResult) -> ScoreRow:

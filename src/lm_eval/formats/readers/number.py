@@ -184,8 +184,13 @@ def _is_part(words: Vocabulary, before: str, after: str) -> bool:
         return False
     if ahead.search(before):
         return True
-    following = re.compile(r"[\s,]{0,3}(?:\w{1,3}\s)?\d{1,9}").match(after, unit.end())
+    following = _following(words).match(after, unit.end())
     return following is not None and behind.match(after, following.end()) is not None
+
+
+@lru_cache(maxsize=4)
+def _following(words: Vocabulary) -> re.Pattern[str]:
+    return re.compile(rf"[\s,]{{0,3}}(?:{words.one_of('and_or')}\s)?\d{{1,9}}")
 
 
 def _value(match: re.Match[str]) -> str | None:

@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from lm_eval.formats.assemble import spoken
 from lm_eval.formats.compile import general_names, get_format
 from lm_eval.formats.items import build_item
-from lm_eval.scoring.metrics import as_number, normal_form, only_number, same_answer
+from lm_eval.formats.readers import NO_ANSWER
+from lm_eval.scoring.metrics import (
+    TextOutcome,
+    as_number,
+    is_right_leniently,
+    normal_form,
+    only_number,
+    same_answer,
+)
 
 SAME = """
 # what is written | gold
@@ -266,3 +274,46 @@ def test_a_long_answer_is_compared_without_a_detour(piece: str) -> None:
     """In linear time: what is quadratic would not come back."""
     assert not same_answer(piece * 100_000, "42")
     assert not same_answer(piece * 100_000, "Paris")
+
+
+LENIENT = r"""
+#### $694 | 694
+#### \$694 | 694
+#### 694 dollars for 3 days | 694
+#### **1,234** | 1234
+#### 1,234.50 units | 1234.5
+#### 20% | 20
+#### x = 18 | 18
+#### $694 (rounded from $694.35) | 694
+#### £1 200 | 1200
+####18 | 18
+A: 3.5 billion | 3500000000
+The answer is 18 eggs in 2 baskets. | 18
+So she makes $18 every day. | 18
+It takes 3 days, so \boxed{18} for all of 2 weeks | 18
+"""
+NOT_LENIENT = r"""
+#### 18 | 19
+#### 18 or 19 | 19
+#### 3 hours 20 minutes | 20
+She has 18 eggs. The answer is 5. | 18
+no number | 18
+<think>#### 18</think> | 18
+"""
+
+
+def test_lenient_numbers():
+    rows = [(row, True) for row in LENIENT.strip().split("\n")]
+    rows += [(row, False) for row in NOT_LENIENT.strip().split("\n")]
+    wrong = []
+    for row, expected in rows:
+        reply, gold = row.split(" | ")
+        outcome = TextOutcome(reply, NO_ANSWER, (gold,), "text")
+        if is_right_leniently(outcome) is not expected:
+            wrong.append(row)
+    assert not wrong
+
+
+def test_answers_of_signs_alone_are_compared_sign_by_sign():
+    for answer, gold, same in [("] )", "] )", True), ("> ]", ">", False), (")", ") )", False)]:
+        assert same_answer(answer, gold) is same
