@@ -170,7 +170,7 @@ $(DEMO_IN): $(MADE)
 
 $(DEV_IN): $(DEMO_IN)
 	@echo "install  lm-eval with test and lint tools"
-	@$(PIP) install -e '.[gguf,hub,api,judge,lab,plots,enforce]' --group test --group lint
+	@$(PIP) install -e '.[gguf,hub,api,lab,plots,enforce]' --group test --group lint
 	@$(if $(TESTS_HF),echo "install  torch with transformers and Ray (large on first use)")
 	@$(if $(TESTS_HF),$(PIP) install $(HF_TORCH))
 	@$(if $(TESTS_HF),$(PIP) install -e '$(HF_EXTRAS)' --group test-hf)

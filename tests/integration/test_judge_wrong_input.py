@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.nuggets.toy_judge import ToyJudge
 from tests.support.nuggets.workplace import DATA, TOPICS, Outcome, Workplace, answer
-from tests.support.paths import SOURCE
 from tests.support.servers.faulty import FaultyServer
 
 pytest.importorskip("aiohttp")
@@ -283,24 +279,3 @@ def test_a_command_that_fails_at_once_leaves_no_folder(work: Workplace, command:
     done = work.cli(command, *DATA[:4], *types, "--model", "dummy", "--output_path", "new/deep")
     said(done, "no topic in common")
     assert not (work.folder / "new").exists()
-
-
-@pytest.mark.parametrize("command", ["run", "compare"])
-def test_without_numpy_no_judge_is_asked(work: Workplace, command: str) -> None:
-    types = ["--prompt_types", "short_cot,optimized"] if command == "compare" else []
-    with FaultyServer(judge := ToyJudge()) as server:
-        argv = [command, *DATA, *work.model(server.url)[:-2], *types]
-        code = f"import sys; sys.modules['numpy'] = None; sys.argv[1:] = {argv!r}\n"
-        code += "from nugget_eval.cli import main; sys.exit(main(sys.argv[1:]))"
-        done = subprocess.run(
-            [sys.executable, "-c", code],
-            cwd=work.folder,
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=240,
-        )
-    assert done.returncode == 1
-    assert "pip install 'lm-eval-formats[judge]'" in done.stderr
-    assert not judge.asked

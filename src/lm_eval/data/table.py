@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, overload
 
 from lm_eval.data.packed import PackedRows, Row, RowCollector
-from lm_eval.errors import DataError, MissingExtraError, did_you_mean, listing
+from lm_eval.errors import DataError, did_you_mean, listing
 
 _TYPE_NAMES = {
     str: "string",
@@ -239,13 +239,8 @@ class Table(Sequence[Any]):
         Without a seed it is 0 here: the same command must always see the same docs.
         """
         _check_options(options)
-        try:
-            import numpy as np
-        except ImportError:
-            raise MissingExtraError(
-                "Shuffling a table in the order that `datasets` gives needs numpy.",
-                install="pip install numpy",
-            ) from None
+        import numpy as np
+
         return self.select(np.random.default_rng(seed or 0).permutation(len(self)).tolist())
 
     def add_column(self, name: str, column: Sequence[Any]) -> Table:

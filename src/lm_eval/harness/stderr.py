@@ -2,14 +2,13 @@
 
 In: the values of a metric and how they were aggregated. Out: a float, or None if there is no error.
 Resamples are the harness's own: chunks of up to 1,000, chunk i drawn by a generator seeded with i.
-If numpy is installed, the same draws are made many at a time.
+numpy makes the same draws many at a time; it is imported when there are any.
 """
 
 from __future__ import annotations
 
 import math
 import random
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,7 +16,6 @@ from functools import partial
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.errors import LmEvalWarning
 from lm_eval.harness.aggregation import (
     CORPUS_SCORES,
     Pairs,
@@ -53,10 +51,8 @@ CHUNK = 1000
 CORPUS_ITERS = 100
 """The most resamples for metrics with one of these names, which are slow to compute."""
 CORPUS_METRICS = ("bleu", "chrf", "chrf++", "ter")
-PYTHON_LIMIT = 100_000_000
-"""Items drawn without numpy, at most: some 10 s."""
 BLOCK = 1 << 20
-"""Items drawn at a time with numpy."""
+"""Items drawn at a time."""
 
 BOOTSTRAPPED: tuple[Statistic, ...] = (
     *(median, matthews_corrcoef, f1_score, perplexity, nanmean),
@@ -182,52 +178,24 @@ def _spread(of_places: OfPlaces, n: int, iters: int) -> float:
 
 
 def _resamples(n: int, iters: int) -> Iterator[Any]:
-    """The positions drawn for each resample; arrays with numpy, else lists."""
+    """The positions drawn for each resample."""
     size = min(CHUNK, iters)
-    chunks = iters // size
-    numpy = _numpy()
-    if numpy is None:
-        chunks = _bounded(chunks, size, n)
-    for seed in range(chunks):
-        yield from _python_chunk(seed, size, n) if numpy is None else _chunk(numpy, seed, size, n)
+    for seed in range(iters // size):
+        yield from _chunk(seed, size, n)
 
 
-def _python_chunk(seed: int, size: int, n: int) -> Iterator[list[int]]:
-    rng, places = random.Random(seed), range(n)
-    return (rng.choices(places, k=n) for _ in range(size))
-
-
-def _chunk(numpy: Any, seed: int, size: int, n: int) -> Iterator[Any]:
+def _chunk(seed: int, size: int, n: int) -> Iterator[Any]:
     """What ``random.Random(seed).choices`` draws, from the same generator inside numpy."""
+    import numpy
+
     words = random.Random(seed).getstate()[1]
     rng = numpy.random.RandomState()
-    rng.set_state(("MT19937", numpy.array(words[:-1], dtype=numpy.uint32), words[-1]))
+    state: Any = ("MT19937", numpy.array(words[:-1], dtype=numpy.uint32), words[-1])
+    rng.set_state(state)
     rows = max(1, BLOCK // n)
     for start in range(0, size, rows):
         drawn = rng.random_sample((min(rows, size - start), n))
         yield from (drawn * float(n)).astype(numpy.int64)
-
-
-def _bounded(chunks: int, size: int, n: int) -> int:
-    most = max(1, PYTHON_LIMIT // (size * n))
-    if chunks <= most:
-        return chunks
-    warnings.warn(
-        f"A standard error over {n} docs is made from {most * size} resamples instead of "
-        f"{chunks * size}, which would take minutes. `pip install numpy` makes all of them fast; "
-        "a smaller `bootstrap_iters` avoids this message.",
-        LmEvalWarning,
-        stacklevel=2,
-    )
-    return most
-
-
-def _numpy() -> Any:
-    try:
-        import numpy
-    except ModuleNotFoundError:
-        return None
-    return numpy
 
 
 # Statistics of places
@@ -237,27 +205,32 @@ def _of_places(f: Statistic, xs: Sequence[Any]) -> OfPlaces:
     """``f`` of a resample, in the fastest way that gives the same number."""
     if f in CORPUS_SCORES and _same_shape(xs):
         return _corpus_statistic(CORPUS_SCORES[f], xs)
-    numpy = _numpy()
+    import numpy
+
     if f in (f1_score, matthews_corrcoef):
-        return _table_statistic(f1_of_counts if f is f1_score else mcc_of_counts, xs, numpy)
-    if numpy is not None and all(isinstance(x, (int, float)) for x in xs):
+        return _table_statistic(f1_of_counts if f is f1_score else mcc_of_counts, xs)
+    if all(isinstance(x, (int, float)) for x in xs):
         values = numpy.array(xs, dtype=float)
         if f is perplexity:
             return lambda places: math.exp(-float(values[places].mean()))
         if f is nanmean:
-            return lambda places: _nanmean(numpy, values[places])
+            return lambda places: _nanmean(values[places])
         if f is median and not numpy.isnan(values).any():
-            return _median_statistic(xs, numpy)
+            return _median_statistic(xs)
     return lambda places: f([xs[place] for place in places])
 
 
-def _nanmean(numpy: Any, drawn: Any) -> float:
+def _nanmean(drawn: Any) -> float:
+    import numpy
+
     numbers = drawn[~numpy.isnan(drawn)]
     return float(numbers.mean()) if len(numbers) else math.nan
 
 
-def _median_statistic(xs: Sequence[float], numpy: Any) -> OfPlaces:
+def _median_statistic(xs: Sequence[float]) -> OfPlaces:
     """The median by counting ranks, which is faster than sorting each resample."""
+    import numpy
+
     order = numpy.argsort(numpy.array(xs, dtype=float), kind="stable")
     n = len(xs)
     ranks = numpy.empty(n, dtype=numpy.int64)
@@ -271,14 +244,14 @@ def _median_statistic(xs: Sequence[float], numpy: Any) -> OfPlaces:
     return statistic
 
 
-def _table_statistic(of_counts: Callable[[Any], float], xs: Sequence[Any], numpy: Any) -> OfPlaces:
+def _table_statistic(of_counts: Callable[[Any], float], xs: Sequence[Any]) -> OfPlaces:
+    import numpy
+
     pairs = [(gold, predicted) for gold, predicted in xs]
     cells = list(dict.fromkeys(pairs))
     number = {cell: place for place, cell in enumerate(cells)}
     cell_of = [number[pair] for pair in pairs]
     of_counts(Counter(pairs))  # raises for all pairs before any resample
-    if numpy is None:
-        return lambda places: of_counts(_named(Counter(cell_of[place] for place in places), cells))
     array = numpy.array(cell_of)
     return lambda places: of_counts(
         _named(dict(enumerate(numpy.bincount(array[places]).tolist())), cells)

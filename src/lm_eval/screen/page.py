@@ -153,9 +153,6 @@ def _comparisons(outcome: Outcome) -> Sequence[Comparison]:
 
 
 def _compared(outcome: Outcome, names: Sequence[str]) -> Sequence[Comparison]:
-    from lm_eval.stats.numeric import require
-
-    require("numpy")  # scipy, which takes longer to load, only if something of it is used
     from lm_eval.lab.compare.statistics import Options, compare
     from lm_eval.lab.stored.measurement import measurement, with_items
     from lm_eval.lab.stored.select import comparable, groups_in

@@ -1,8 +1,8 @@
-"""Types of arrays, and numpy and scipy for modules that must load without them.
+"""Types of arrays, and numpy and scipy for modules that must load quickly or without scipy.
 
-The core install has neither package. A module that only the lab reaches imports numpy at its top, since
-a command that enters the lab has called ``require`` before. One that other commands load as well takes
-``np`` and ``special`` from here: they are imported when something of theirs is first used.
+A module that only the lab reaches imports numpy at its top. One that other commands load as well takes
+``np`` and ``special`` from here: they are imported when something of theirs is first used. scipy is
+not in the core install: a command that needs it calls ``require`` first.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = [
 
 INSTALL = "pip install 'lm-eval-formats[lab]'"
 
-LAB_PACKAGES = ("numpy", "scipy.special")
+LAB_PACKAGES = ("scipy.special",)
 """What the statistics of the lab need."""
 
 Floats: TypeAlias = "npt.NDArray[np.float64]"

@@ -47,7 +47,6 @@ from nugget_eval.judge.evaluation import (
 from nugget_eval.judge.judge import Judged
 from nugget_eval.output.files import ReplyCounts, count_replies, write_files, write_json
 from nugget_eval.output.tables import confusion_table, print_agreement, summary_table, topic_table
-from nugget_eval.scores.bootstrap import require_numpy
 from nugget_eval.scores.compare import Contrast, contrasts
 from nugget_eval.scores.scores import RunScores
 
@@ -61,7 +60,6 @@ def run(args: argparse.Namespace) -> int:
     config = config_of(args)
     if args.dry_run:
         return _dry_run([config])
-    require_numpy()  # the scores need it: better said before a judge is paid
     level = config.logging.verbosity
     holders = (spec.model_args for spec in judge_specs(config))
     with hiding(config.model.gen_kwargs, *holders) as secrets:
@@ -247,7 +245,6 @@ def compare(args: argparse.Namespace) -> int:
         )
     if args.dry_run:
         return _dry_run(varied(config, prompt_types, format_types))
-    require_numpy()  # the tests need it: better said before a judge is paid
     with (
         output_folder(config.logging.output_path) as folder,
         logging_from(config.logging.verbosity, NAME, "nugget_eval"),

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from lm_eval.stats.estimates import DEFAULT_ITERS, DEFAULT_SEED, Estimate, bare, resampled_tail
-from lm_eval.stats.numeric import Floats, LateModule, require
+from lm_eval.stats.numeric import Floats, np
 from lm_eval.stats.resampling import (
     Measured,
     drawn_sums,
@@ -22,14 +21,7 @@ from lm_eval.stats.resampling import (
 )
 from nugget_eval.config import MetricsConfig
 
-INSTALL = "pip install 'lm-eval-formats[judge]'"
-
-if TYPE_CHECKING:
-    import numpy as np
-else:
-    np = LateModule("numpy", INSTALL)
-
-__all__ = ["Resampling", "from_draws", "measured", "np", "require_numpy", "resampled_sums"]
+__all__ = ["Resampling", "from_draws", "measured", "np", "resampled_sums"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +43,6 @@ class Resampling:
             raise ValueError(
                 f"Confidence lies between 0 and 1, such as 0.95; got {self.confidence}."
             )
-
-
-def require_numpy() -> None:
-    """Raise an error with the pip command if numpy is not installed."""
-    require("numpy", install=INSTALL)
 
 
 def resampled_sums(sums: Floats, how: Resampling) -> Floats:

@@ -26,7 +26,6 @@ from lm_eval.lab.power import (
     power_rows,
 )
 from lm_eval.stats.clusters import FEW_CLUSTERS
-from lm_eval.stats.numeric import require
 from lm_eval.stats.power import factor, total_variance, variance_of_difference
 from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.files import write_output
@@ -133,7 +132,6 @@ def _assumptions(args: argparse.Namespace) -> tuple[list[Assumptions], list[str]
             f"Give runs or assumptions, not both: leave out {flags} or {args.runs[0]!r}."
         )
     if args.runs:
-        require("numpy")
         return pairs_in_runs(args.runs, choice_of(args), intersect=args.intersect)
     within = args.within or 0.0
     total_variance(0.0, within)  # the check of a variance

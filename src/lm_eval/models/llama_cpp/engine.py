@@ -346,7 +346,7 @@ def available_cores() -> int:
 
 
 def _import_backend() -> tuple[Any, Any]:
-    """``(numpy, cyllama's llama_cpp)``, or the line that installs them."""
+    """``(numpy, cyllama's llama_cpp)``, or the line that installs it."""
     # Threads that spin while they wait starve each other on a busy machine: four times slower at a
     # load of 8 on 2 cores. OpenMP reads this once, when cyllama is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
@@ -355,7 +355,7 @@ def _import_backend() -> tuple[Any, Any]:
         from cyllama.llama import llama_cpp
     except ImportError as error:
         raise MissingExtraError(
-            f"Model 'gguf' needs numpy and cyllama ({error}).", install=INSTALL_EXTRA
+            f"Model 'gguf' needs cyllama ({error}).", install=INSTALL_EXTRA
         ) from error
     return numpy, llama_cpp
 

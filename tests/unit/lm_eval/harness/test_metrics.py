@@ -102,12 +102,7 @@ def test_generated_texts(cases, golden):
         assert same(found, wanted), case
 
 
-@pytest.mark.parametrize("with_numpy", [True, False])
-def test_aggregations_and_their_errors(cases, golden, with_numpy, monkeypatch):
-    if with_numpy:
-        pytest.importorskip("numpy")
-    else:
-        monkeypatch.setattr(harness_errors, "_numpy", lambda: None)
+def test_aggregations_and_their_errors(cases, golden):
     checked = 0
     for case, wanted in zip(cases.AGGREGATIONS, golden["aggregations"], strict=True):
         if case["aggregation"] in CORPUS:
@@ -165,25 +160,16 @@ def test_utils(cases, golden):
 
 @given(n=st.integers(1, 300), seed=st.integers(0, 99))
 def test_numpy_draws_what_the_generator_draws(n, seed):
-    numpy = pytest.importorskip("numpy")
-    plain = list(harness_errors._python_chunk(seed, 3, n))
-    assert [row.tolist() for row in harness_errors._chunk(numpy, seed, 3, n)] == plain
+    rng = random.Random(seed)
+    plain = [rng.choices(range(n), k=n) for _ in range(3)]
+    assert [row.tolist() for row in harness_errors._chunk(seed, 3, n)] == plain
 
 
 def test_errors_over_many_docs():
-    pytest.importorskip("numpy")
     rng = random.Random(0)
     pairs = [(rng.randrange(2), rng.randrange(2)) for _ in range(14_000)]
     assert bootstrap_stderr(f1_score, pairs, 2000) > 0
     assert bootstrap_stderr(median, [rng.random() for _ in range(14_000)], 2000) > 0
-
-
-def test_without_numpy_the_work_is_bounded(monkeypatch):
-    monkeypatch.setattr(harness_errors, "_numpy", lambda: None)
-    monkeypatch.setattr(harness_errors, "PYTHON_LIMIT", 20_000)
-    with pytest.warns(LmEvalWarning, match=r"2000 resamples instead of\s+5000"):
-        bounded = bootstrap_stderr(median, range(10), 5000)
-    assert bounded == bootstrap_stderr(median, range(10), 2000)
 
 
 def test_no_error_where_there_is_none():

@@ -127,7 +127,7 @@ def test_a_comparison_is_that_of_the_lab(contract: Contract, place: Path) -> Non
 
 _WITHOUT_PACKAGES = """
 import sys
-for name in ("numpy", "scipy", "orjson", "aiohttp"):
+for name in ("scipy", "orjson", "aiohttp"):
     sys.modules[name] = None
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract

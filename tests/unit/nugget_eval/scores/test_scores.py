@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -310,17 +308,3 @@ def test_topics_that_a_run_lacks_are_left_out_of_the_ranking() -> None:
     runs_ = [score_run(run({"a": "S", "b": "S"}, "x")), score_run(run({"a": "N", "c": "."}, "y"))]
     found = rank_runs(runs_, "all_score")
     assert (found.num_topics, found.left_out) == (1, 2)
-
-
-def test_without_numpy_the_pip_line_is_shown() -> None:
-    code = (
-        "import sys\nsys.modules['numpy'] = None\n"
-        "from nugget_eval.data import files\nfrom nugget_eval.output import tables\n"
-        "from nugget_eval.scores import agreement, compare, scores\n"
-        "from nugget_eval.data.records import Nugget\n"
-        "from lm_eval.errors import MissingExtraError\n"
-        "try:\n    scores.score_topic('1', [Nugget('a')])\n"
-        "except MissingExtraError as error:\n    print(error.install)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "pip install 'lm-eval-formats[judge]'\n"
