@@ -411,8 +411,8 @@ def test_the_estimate_holds_the_planted_distribution(place: Workplace) -> None:
     truth = summary(place)["result"]
     assert guess["cells"] == 400
     assert guess["num_items"] == 100
-    for q, value in truth["quantiles"].items():
-        assert guess["quantiles"][q]["low"] <= value <= guess["quantiles"][q]["high"], q
+    for q, one in guess["quantiles"].items():
+        assert one["low"] <= truth["quantiles"][q] <= one["high"], q
     assert guess["spread"]["low"] <= truth["spread"]["value"] <= guess["spread"]["high"]
     mean = truth["components"]["mean"]
     assert guess["mean"]["low"] <= mean <= guess["mean"]["high"]

@@ -15,7 +15,7 @@ from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
 from lm_eval.lab.sweep.tables import COLUMNS, MOVABLE, table
 from lm_eval.lab.sweep.words import OTHER_AXES, name_of, paid, slot_words, unread_words
 from lm_eval.stats.estimates import Estimate
-from lm_eval.stats.partial.distribution import CALIBRATED
+from lm_eval.stats.few_cells import CALIBRATED
 from lm_eval.text.columns import FittingTable
 from lm_eval.text.numbers import counted, percent, short, short_interval
 from lm_eval.text.terminal import Paragraph, visible

@@ -22,16 +22,17 @@ from lm_eval.lab.sweep.cells import Asker, Cell
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.components import Components, SlotEffect, slot_effects
 from lm_eval.stats.estimates import Estimate
-from lm_eval.stats.multiplicity import CochranQ, cochran_q
-from lm_eval.stats.paired import Paired
-from lm_eval.stats.partial.distribution import (
-    QUANTILES,
+from lm_eval.stats.few_cells import (
     Distribution,
     balanced_cells,
     estimate_distribution,
 )
+from lm_eval.stats.multiplicity import CochranQ, cochran_q
+from lm_eval.stats.paired import Paired
 from lm_eval.stats.spread import Spread
 from lm_eval.text.encode import AsDict
+
+QUANTILES = (5, 25, 50, 75, 95)
 
 
 @dataclass(frozen=True)

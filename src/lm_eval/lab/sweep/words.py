@@ -12,7 +12,7 @@ from lm_eval.lab.show.phrases import MANY_FORMATS, chance, clipped, fair_words
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Plan, Sweep
 from lm_eval.stats.components import SlotEffect
 from lm_eval.stats.estimates import Estimate
-from lm_eval.stats.partial.distribution import CALIBRATED
+from lm_eval.stats.few_cells import CALIBRATED
 from lm_eval.text.numbers import counted, percent, short, short_interval, short_p
 from lm_eval.text.terminal import visible
 
@@ -168,8 +168,7 @@ def _how_sure(method: str) -> str:
     if method == CALIBRATED:
         return (
             "All of these are 95 % intervals of an estimate: on simulated formats and independent items "
-            "they contain the truth that often, that of the spread a little less often if a few formats "
-            "score far from all others."
+            "they contain the truth that often."
         )
     return (
         "The intervals are approximate: so few formats or cells, or scores other than right or wrong, "
