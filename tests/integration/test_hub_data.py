@@ -569,6 +569,8 @@ def test_what_the_tools_of_the_hub_have_fetched(
     assert done.code == 0, done.err
     assert f"The list of files of org/data at commit {commit[:12]} is not in" in done.err
     assert [sample["doc"] for sample in place.samples("t")] == ROWS
+    place.write(f"{base}/lm-eval/{commit}.json", "[" * 100_000)  # no list either
+    assert prompts(place) == QUESTIONS
     monkeypatch.delenv("HF_HUB_OFFLINE")
     assert prompts(place) == QUESTIONS
     assert hub.fetched() == []

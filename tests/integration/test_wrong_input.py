@@ -548,7 +548,7 @@ def test_flags_that_need_an_output_path(place: Workplace, flag: str) -> None:
     assert_refused(place, outcome, flag, "--output_path")
 
 
-@pytest.mark.parametrize("path", ["taken", "taken/below", "/proc/nowhere", " "])
+@pytest.mark.parametrize("path", ["taken", "taken/below", "/proc/nowhere", " ", "a" * 300])
 def test_an_output_path_that_cannot_be_written(place: Workplace, path: str) -> None:
     place.write("taken", "a file")
     task = place.task()

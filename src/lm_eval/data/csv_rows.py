@@ -128,13 +128,15 @@ def _column_names(record: list[str]) -> list[str]:
 
 
 def _check_names(columns: list[Any], source: str) -> None:
+    known = set()
     for name in columns:
         if not isinstance(name, str):
             raise DataError(f"{source}: the column name {name!r} is not a text.")
-        if columns.count(name) > 1:
+        if name in known:
             raise DataError(
                 f"{source}, line 1: two columns are called {name!r}. Rename one of the two."
             )
+        known.add(name)
 
 
 def _checked(record: list[str], columns: list[str], source: str, line: int) -> list[str]:

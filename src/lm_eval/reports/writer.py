@@ -270,7 +270,7 @@ def _explained(path: Path) -> Iterator[None]:
 def opened_writer(output_path: str, model_name: str) -> Iterator[ResultWriter]:
     """The writer of a run's files; a run that fails at once leaves no empty folder."""
     path = Path(output_path).expanduser()
-    existing = {folder for folder in (path, *path.parents) if folder.exists()}
+    existing = {folder for folder in (path, *path.parents) if os.path.exists(folder)}
     with ResultWriter(path, model_name) as writer:
         try:
             yield writer
