@@ -31,7 +31,7 @@ SOURCE = Path(__file__).resolve().parent.parent / "src"
 SEED = 20261117
 MOST_CPU_S = 0.1
 LOADED = (
-    *("numpy.random", "lm_eval.lab.compare.statistics", "lm_eval.lab.compare.words"),
+    *("numpy.random", "lm_eval.lab.compare.statistics"),
     *("lm_eval.lab.stored.select", "lm_eval.lab.compare.findings"),
 )
 """Modules that the screen loads as it needs them."""

@@ -1,5 +1,15 @@
-"""The documented address of ``sentences``; the home is ``lm_eval.lab.compare.words``."""
+"""A comparison in sentences, the most important first: what ``lm-eval compare`` prints of it."""
 
-from lm_eval.lab.compare.words import sentences
+from __future__ import annotations
+
+from lm_eval.lab.compare.details import facts
+from lm_eval.lab.compare.findings import findings, in_text
+from lm_eval.lab.compare.values import Comparison
 
 __all__ = ["sentences"]
+
+
+def sentences(comparison: Comparison) -> list[str]:
+    """``The format matters: …``, ``Real: mcqa > cot +.29 [.20, .39] p < .001``, …."""
+    said = [f"{fact.label}: {fact.text}." for fact in facts(comparison)]
+    return [*in_text(findings(comparison)), *said]

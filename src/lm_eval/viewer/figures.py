@@ -296,8 +296,8 @@ def _compared(measurements: Sequence[Any]) -> list[dict[str, Any]]:
 
 def _block(comparison: Any) -> dict[str, Any]:
     """One comparison with its sentences."""
-    from lm_eval.lab.compare.findings import findings
-    from lm_eval.lab.compare.words import sentences, title
+    from lm_eval.lab.compare.findings import findings, title
+    from lm_eval.lab.words import sentences
 
     return {
         **comparison.to_dict(),

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from lm_eval.formats.variants import SUFFIX, split_suffix
 from lm_eval.lab.compare.values import Comparison, ComparisonRow, Pair
-from lm_eval.lab.compare.words import SMALL_N, WIDE, formats_needed, some_names
-from lm_eval.lab.show.phrases import clipped
+from lm_eval.lab.show.phrases import NAMED, clipped
 from lm_eval.lab.stored.measurement import CHOICES_HIDDEN
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.numbers import (
+    listed,
     number,
     percent,
     short,
@@ -28,6 +28,12 @@ from lm_eval.text.terminal import visible
 
 LABEL_WIDTH = 14
 """``Inconclusive`` and two spaces, as in the findings."""
+SMALL_N = 300
+"""Below this many items, the probability that one row is truly better is shown as well."""
+WIDE = 0.8
+"""An interval that covers this much of the scale says only that nothing is known."""
+MAX_FORMATS = 50
+"""Nobody runs more formats than this for the sake of one mean."""
 _SHOWN = {"shown": "shown", "scored": "scored unseen", "hidden": "hidden"}
 
 
@@ -51,11 +57,18 @@ def facts(comparison: Comparison) -> list[Detail]:
 def choices_shown(comparison: Comparison) -> str:
     """``shown under mcqa, hidden under cot``; empty if all do the same."""
     parts = [
-        f"{_SHOWN[kind]} {comparison.under} {some_names(rows)}"
+        f"{_SHOWN[kind]} {comparison.under} {_some_names(rows)}"
         for kind, rows in comparison.rows_by_choices().items()
     ]
     has_commas = any("," in row.label for row in comparison.rows)
     return ("; " if has_commas else ", ").join(parts)
+
+
+def _some_names(rows: Sequence[ComparisonRow]) -> str:
+    """``a, b and c``, ``a, b, c and 4 more``."""
+    names = [visible(row.label) for row in rows]
+    more = len(names) - NAMED
+    return listed([*names[:NAMED], f"{more} more"] if more > 0 else names)
 
 
 def _adherence(comparison: Comparison) -> str:
@@ -101,8 +114,8 @@ def _error(comparison: Comparison) -> str:
     is_known = ends.low is not None and ends.high is not None and ends.high - ends.low <= WIDE
     if comparison.is_share and is_known:
         text += f" {short_interval(ends)}"
-    needed = formats_needed(comparison)
-    if needed:
+    needed = parts.formats_needed(parts.stderr_items) if parts.stderr_items else None
+    if needed is not None and 2 <= needed <= MAX_FORMATS:
         text += f"; mean over {needed} {comparison.compares} ± {items}"
     return text
 

@@ -21,8 +21,8 @@ from lm_eval.lab.compare.values import (
     ComparisonRow,
     Pair,
 )
-from lm_eval.lab.compare.verdicts import fewest_units
 from lm_eval.lab.show.phrases import round_up
+from lm_eval.stats.power import can_find
 from lm_eval.text.numbers import (
     ALWAYS,
     counted,
@@ -58,6 +58,17 @@ class Finding:
 
     label: str
     lines: tuple[str, ...]
+
+
+def title(comparison: Comparison) -> str:
+    """What was compared: ``demo_mcq · 32 items · 4 formats · dummy``."""
+    items = counted(comparison.num_items, "item")
+    if comparison.num_clusters:
+        items += f" in {counted(comparison.num_clusters, 'cluster')}"
+    if comparison.members:
+        items += f" of {len(comparison.members)} tasks"
+    compared = f"{len(comparison.rows)} {comparison.compares}"
+    return " · ".join([visible(comparison.task), items, compared, visible(comparison.within)])
 
 
 def findings(comparison: Comparison) -> list[Finding]:
@@ -269,6 +280,18 @@ def _power(comparison: Comparison, pairs: Sequence[Pair]) -> str:
     if power.target is not None and power.items is not None:
         text += f"; {short(power.target, 2)} needs about {round_up(power.items):,}"
     return f"{text}."
+
+
+def fewest_units(comparison: Comparison) -> int:
+    """The fewest items (or clusters) with which any difference can have a p below the level.
+
+    Holm multiplies the smallest p by the number of comparisons.
+    """
+    tests = len(comparison.pairs) if comparison.method == "holm" else 1
+    fewest = 1
+    while not can_find(fewest, ALPHA / tests):
+        fewest += 1
+    return fewest
 
 
 def _footnote(comparison: Comparison) -> str:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lm_eval.lab.compare.details import LABEL_WIDTH, Detail, columns, facts, measures
-from lm_eval.lab.compare.findings import Finding, finding_lines, findings, in_text
+from lm_eval.lab.compare.details import LABEL_WIDTH, SMALL_N, Detail, columns, facts, measures
+from lm_eval.lab.compare.findings import Finding, finding_lines, findings, in_text, title
 from lm_eval.lab.compare.values import Comparison, ComparisonReport, ComparisonRow, Pair, Ranking
-from lm_eval.lab.compare.words import SMALL_N, title
 from lm_eval.lab.show.phrases import chance, digits
 from lm_eval.lab.show.plots import Plot, flips_plot, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot

@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.numbers import NOTHING, counted, interval, number, p_equals, percent, signed
+from lm_eval.text.numbers import NOTHING, interval, p_equals, percent, signed
 from lm_eval.text.terminal import ELLIPSIS, visible
 
 if TYPE_CHECKING:
-    from lm_eval.lab.compare.values import Comparison, ComparisonRow, Pair
+    from lm_eval.lab.compare.values import Comparison
     from lm_eval.stats.paired import Paired
 
 MANY_FORMATS = 4
@@ -27,49 +27,6 @@ MANY_ITEMS = 1000
 def digits(comparison: Comparison) -> int:
     """How many decimal places of a score are meaningful with this many items."""
     return 2 if comparison.num_items < MANY_ITEMS else 3
-
-
-def size(comparison: Comparison, value: float) -> str:
-    """A score or difference in as many digits as are meaningful."""
-    return number(value, digits(comparison))
-
-
-def p_words(p: float) -> str:
-    """``p = 0.012``, ``p < 0.001``, ``p = 1``."""
-    return p_equals(p) if p < 0.9995 else "p = 1"
-
-
-def items(comparison: Comparison) -> str:
-    """``32 items``, ``200 items in 40 clusters``."""
-    text = counted(comparison.num_items, "item")
-    return (
-        f"{text} in {counted(comparison.num_clusters, 'cluster')}"
-        if comparison.num_clusters
-        else text
-    )
-
-
-def lead(comparison: Comparison, pair: Pair) -> str:
-    """``mcqa is 0.25 better than cloze (between 0.10 and 0.38)``."""
-    difference = pair.result.difference
-    first, second = visible(pair.first), visible(pair.second)
-    text = f"{first} is {size(comparison, abs(difference.value))} better than {second}"
-    if difference.value == 0:
-        text = f"{first} and {second} have the same score"
-    if difference.low is None or difference.high is None:
-        return text
-    low, high = (
-        (difference.low, difference.high)
-        if difference.value >= 0
-        else (-difference.high, -difference.low)
-    )
-    return f"{text} (between {size(comparison, low)} and {size(comparison, high)})"
-
-
-def ends(comparison: Comparison, estimate: Estimate) -> str:
-    """``0.10 and 0.38``: an interval after *between*."""
-    known = [end for end in (estimate.low, estimate.high) if end is not None]
-    return " and ".join(size(comparison, end) for end in known)
 
 
 def clipped(estimate: Estimate) -> Estimate:
@@ -88,24 +45,6 @@ def fair_words(gap: float, shown: str) -> str:
     )
 
 
-def scored(comparison: Comparison, row: ComparisonRow) -> str:
-    """``mcqa, 0.53``."""
-    return f"{visible(row.label)}, {size(comparison, row.score.value)}"
-
-
-def read_share(row: ComparisonRow) -> str:
-    """``64 %``, ``all`` or ``none`` of its answers could be read."""
-    if row.num_read == 0:
-        return "none"
-    return percent(row.num_read, row.score.n) if row.num_read and row.num_unread else "all"
-
-
-def read_in_both(comparison: Comparison, test: Paired) -> str:
-    """``13 items read under both``."""
-    num = "one item" if test.n == 1 else f"{test.n:,} items"
-    return f"{num} read {comparison.under} both"
-
-
 def difference_words(test: Paired, title: str, more: str, less: str) -> str:
     """A paired difference with its interval and test, in one sentence."""
     ends = interval(test.difference).replace("-", "−")
@@ -115,13 +54,6 @@ def difference_words(test: Paired, title: str, more: str, less: str) -> str:
         f"{title} {signed(test.difference.value)}{shown}: {counts}; {p_equals(test.p)} "
         f"({test.test})."
     )
-
-
-def unread(row: ComparisonRow) -> str:
-    """``8 of 32 answers`` could not be read; ``25 % of the answers`` if items have several."""
-    if isinstance(row.num_unread, int):
-        return f"{row.num_unread:,} of {row.score.n:,} answers"
-    return f"{percent(row.num_unread, row.score.n)} of the answers"
 
 
 def chance(value: float) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import MissingExtraError, OutputError, UsageError
-from lm_eval.lab.show.phrases import p_words
+from lm_eval.text.numbers import short_p
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
@@ -304,7 +304,7 @@ class SpreadPlot(Plot):
         if spread.null_permutations:
             how = f"{spread.null_permutations:,} {how}"
         floor = f"{NOISE}: {spread.null_mean:.3f} on average, up to {spread.null_95:.3f} in 95 %"
-        return [*notes, f"{floor}; {p_words(spread.p)} ({how})"]
+        return [*notes, f"{floor}; {short_p(spread.p)} ({how})"]
 
     def _interval(self) -> str:
         low, high = self.spread.safe_low, self.spread.safe_high
