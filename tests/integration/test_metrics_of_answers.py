@@ -148,6 +148,19 @@ def test_a_lenient_reading_stands_below_the_strict_one(
     assert ["gsm8k", "acc_lenient"] in rows
 
 
+@pytest.mark.parametrize(
+    ("reply", "is_told"),
+    [("Here's how:", True), ("**Steps:**", True), ("So:\n1.", True), ("At 12:30", False)],
+)
+def test_a_stop_string_before_the_answer_is_remarked(
+    reply: str, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(FixedLM, "reply", reply)
+    results = lm_eval.simple_evaluate(model=FixedLM(), tasks=[{**TASK, **text_task(formats="qa")}])
+    notes = [note for task in results["notes"].values() for note in task]
+    assert any("2 of 2 replies end at a stop string" in note for note in notes) is is_told
+
+
 def test_majorities_go_by_the_metric_that_is_the_score(monkeypatch: pytest.MonkeyPatch) -> None:
     replies = [r"\frac12", "0.5", "3", "3", "1/2"]
 

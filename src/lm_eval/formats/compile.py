@@ -189,7 +189,19 @@ def _dumped(data: dict[str, Any]) -> str:
 
 
 _SHOWN_FIRST = (
-    *("mcqa", "cloze", "generate", "cot", "bare", "fill", "qa", "mcq_cot", "boxed", "continuation"),
+    *(
+        "mcqa",
+        "cloze",
+        "generate",
+        "cot",
+        "bare",
+        "fill",
+        "qa",
+        "open",
+        "mcq_cot",
+        "boxed",
+        "continuation",
+    ),
 )
 
 

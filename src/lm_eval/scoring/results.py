@@ -6,6 +6,7 @@ belong together, if a task says so with ``cluster``.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -284,12 +285,16 @@ _PHRASE_MISSING = ("unreadable", "truncated")
 """Reasons for no answer that another phrase may mend."""
 
 
+_STOPPED = re.compile(r"[:：][\s*_]*\Z|(?:\A|\n)[ \t]*(?:[-*•]|\d{1,2}[.)])[\s*_]*\Z")
+
+
 class Readings:
     """Counts how replies were read; what depends on the order of docs does not on that of answers."""
 
     def __init__(self, fmt: PromptFormat) -> None:
         self._format = fmt
         self._summary = ReadingSummary()
+        self._stopped = 0
         self._first: dict[str, int] = {}
         self._examples: list[tuple[int, int, str, str]] = []
 
@@ -300,6 +305,10 @@ class Readings:
             self._summary.total += 1
             if getattr(answer, "finish", None) == "length":
                 self._summary.cut_off += 1
+            elif self._format.generation_kwargs.get("until") and _STOPPED.search(
+                outcome.reply[-80:]
+            ):
+                self._stopped += 1
             if outcome.reading.is_answer:
                 self._summary.read += 1
             else:
@@ -338,6 +347,16 @@ class Readings:
         if len(self._examples) < EXAMPLES_KEPT or place < self._examples[-1][0]:
             example = (place, doc_id, reason, outcome.reply)
             self._examples = sorted([*self._examples, example])[:EXAMPLES_KEPT]
+
+    def notes(self) -> list[str]:
+        """Whether stop strings end replies that go on."""
+        if not self._stopped:
+            return []
+        return [
+            f"{self._stopped:,} of {self._summary.total:,} replies end at a stop string right after a "
+            "colon or the mark of a list, before their answer. Use the format `open`, or stop later "
+            "with --gen_kwargs until=…"
+        ]
 
     def summary(self) -> ReadingSummary:
         unread = self._summary.unread

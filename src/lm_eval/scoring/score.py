@@ -280,7 +280,12 @@ class FormatScores:
             data=task.data_record,
             format_version=fmt.version,
             format_yaml=shortest_yaml(fmt),
-            notes=[*notes, *self._repeats.lines(self._metrics), *self._clusters.notes()],
+            notes=[
+                *notes,
+                *(self._readings.notes() if self._readings else ()),
+                *self._repeats.lines(self._metrics),
+                *self._clusters.notes(),
+            ],
             missing=missing,
             parts=self._part_estimates(),
             skipped=dict(skipped or {}),

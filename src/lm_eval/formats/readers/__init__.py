@@ -23,6 +23,7 @@ from lm_eval.formats.readers.free_text import (
     json_field,
     regex,
     short_answer,
+    whole_reply,
 )
 from lm_eval.formats.readers.number import number
 from lm_eval.formats.readers.phrase import after_last
@@ -60,4 +61,5 @@ __all__ = [
     "regex",
     "register_reader",
     "short_answer",
+    "whole_reply",
 ]

@@ -79,6 +79,15 @@ def short_answer(text: str, *, phrase: str = "Answer:") -> Reading:
     return Reading(text[start:end], "short_answer:line", (start, end), is_claim=is_whole)
 
 
+@register_reader("whole_reply")
+def whole_reply(text: str) -> Reading:
+    """Read all of the reply, without blanks around it and what follows the end of the model's turn."""
+    ended = CHAT_END.search(text)
+    value = text[: ended.start()].strip() if ended else text.strip()
+    start = text.find(value)
+    return Reading(value, "whole_reply", (start, start + len(value))) if value else NO_ANSWER
+
+
 _OPENING = re.compile(r"[\s*_#]*")
 
 

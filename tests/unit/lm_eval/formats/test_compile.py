@@ -318,7 +318,13 @@ def test_every_format_of_a_task() -> None:
     own = config(formats={"mcqa": None, "mine": {"type": "cot"}})
     assert own.format_choices() == ["mcqa", "mine"]
     assert config().format_choices() == general_names()
-    assert config(doc_to_choice=None).format_choices() == ["cot", "qa", "boxed", "continuation"]
+    assert config(doc_to_choice=None).format_choices() == [
+        "cot",
+        "qa",
+        "open",
+        "boxed",
+        "continuation",
+    ]
 
 
 def test_templates_are_in_the_same_registry() -> None:

@@ -123,6 +123,7 @@ NUMBER = r"-?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,9})?"
         ("simple_evals", "Answer:", " (?:A|B)", None),
         ("cot", "The final answer is", " (?:Rome|Paris)", f" (?:{LINE})"),
         ("qa", None, " ?(?:Rome|Paris)", f" ?(?:{LINE})"),
+        ("open", None, " ?(?:Rome|Paris)", f" ?(?:{LINE})"),
         ("nq_open", None, " ?(?:Rome|Paris)", f" ?(?:{LINE})"),
         ("triviaqa", None, " ?(?:Rome|Paris)", f" ?(?:{LINE})"),
         ("gsm8k", "####", f" (?:{NUMBER})", f" (?:{NUMBER})"),

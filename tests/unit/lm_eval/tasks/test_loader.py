@@ -155,7 +155,7 @@ def test_every_builtin_that_fits(folder: Path, write: Write) -> None:
     with pytest.warns(LmEvalWarning, match=r"(?s)t@\* leaves out .*\n  ranking: doc 0: target"):
         assert load(folder, "t@*") == [f"t@{name}" for name in fitting]
     with pytest.warns(LmEvalWarning, match=r"mcqa, cloze, .*: the task has no doc_to_choice"):
-        assert load(folder, "s@*") == ["s@cot", "s@qa", "s@boxed", "s@continuation"]
+        assert load(folder, "s@*") == ["s@cot", "s@qa", "s@open", "s@boxed", "s@continuation"]
 
 
 def test_no_format_fits(folder: Path, write: Write) -> None:

@@ -65,6 +65,7 @@ def test_golds_that_cannot_be_read_leave_cot_out() -> None:
     assert formats(worked, doc_to_choice=None, doc_to_target=line)[0] == [
         "cot",
         "qa",
+        "open",
         "boxed",
         "continuation",
     ]
@@ -78,7 +79,7 @@ def test_a_doc_that_no_format_can_ask_leaves_none_out() -> None:
 
 def test_fields_that_a_task_does_not_have() -> None:
     taken, said = formats([{"question": "q", "answer": "a"}], doc_to_choice=None)
-    assert taken == ["cot", "qa", "boxed", "continuation"]
+    assert taken == ["cot", "qa", "open", "boxed", "continuation"]
     assert "mcqa, cloze, generate" in said
     assert "the task has no doc_to_choice" in said
 
