@@ -15,6 +15,7 @@ from tests.support.command_line import Workplace
 
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
+from lm_eval.errors import LmEvalWarning  # noqa: E402
 from lm_eval.formats.assemble import Chat, Message, Prompt  # noqa: E402
 from lm_eval.models.huggingface import HFLM  # noqa: E402
 from lm_eval.requests import (  # noqa: E402
@@ -189,6 +190,29 @@ def test_rolling_windows_score_each_token_once(load: Load, prefix_cache: bool) -
         total += by_hand(lm, window[:-new], window[-new:])[0]
     texts = [RollingRequest("t", 0, 0, text), RollingRequest("t", 1, 0, "")]
     assert lm.loglikelihood_rolling(texts) == pytest.approx([total, 0.0], abs=1e-3)
+
+
+def test_perplexity_counts_the_bos_token_that_a_tokenizer_adds(tmp_path: Path) -> None:
+    """As 0.4.13 does: it rolls over ``[BOS, t1, …]`` after the prefix token."""
+    folder = str(tiny_models.save(tmp_path / "m", "llama", adds_bos=True))
+    request = [RollingRequest("t", 0, 0, "The old black cat.")]
+    lm, plain = HFLM(folder, device="cpu"), HFLM(folder, device="cpu", add_bos_token=False)
+    bos, *text = lm.tok_encode("The old black cat.")
+    assert lm.loglikelihood_rolling(request) == pytest.approx(
+        [by_hand(lm, [bos], [bos, *text])[0]], abs=CLOSE
+    )
+    assert plain.loglikelihood_rolling(request) == pytest.approx(
+        [by_hand(lm, [bos], text)[0]], abs=CLOSE
+    )
+
+
+def test_add_bos_token_leaves_a_tokenizer_of_the_program_as_it_is(folders: dict[str, Path]) -> None:
+    own = tiny_models.make_tokenizer()
+    with pytest.warns(LmEvalWarning, match="adds no BOS"):
+        lm = HFLM(str(folders["llama"]), device="cpu", tokenizer=own, add_bos_token=True)
+    assert lm.tok_encode("cat") == own("cat")["input_ids"]
+    named = HFLM(str(folders["llama"]), device="cpu", add_bos_token=True)
+    assert named.tok_encode("cat") == [own.bos_token_id, *own("cat")["input_ids"]]
 
 
 @pytest.mark.parametrize("kind", CAUSAL)

@@ -7,12 +7,13 @@ beginnings once) and ``hf.generation``.
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from lm_eval.addresses.finder import attributes_of
-from lm_eval.errors import UsageError
+from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM, Capabilities, is_ours, overridden, peek
 from lm_eval.models.hf.auto_batch import AutoBatch
@@ -74,7 +75,8 @@ class HFLM(HFFacts):
     ``max_length``           the window in tokens; by default the model's own
     ``max_gen_toks``         the limit for generated tokens if a task sets none
     ``batch_size``           texts per pass, or ``auto``: as many as fit, at most ``max_batch_size``
-    ``add_bos_token``        by default what the tokenizer does; never a second BOS
+    ``add_bos_token``        by default what the tokenizer does; never a second BOS. Perplexities of
+                             whole texts count it as a token, as 0.4.13 does; False leaves it out
     ``prefix_token_id``      token before a text without context; by default BOS, else EOS
     ``trust_remote_code``    whether Python code that comes with a model is run
     ``peft``                 an adapter: a folder or a hub name
@@ -116,6 +118,7 @@ class HFLM(HFFacts):
     _endings: Endings
     _held: tuple[Any, Enforcer] | None = None
     _read_length: int | None = None
+    _given_tokenizer: Any = None
 
     def __init__(
         self,
@@ -204,6 +207,7 @@ class HFLM(HFFacts):
         self.loaded = loaded
         self._model, self.tokenizer = loaded.model, loaded.tokenizer
         self.backend, self._device, self._config = loaded.backend, loaded.device, loaded.config
+        self._given_tokenizer = None if isinstance(wanted.tokenizer, str) else wanted.tokenizer
         self.vocab_size = getattr(self.tokenizer, "vocab_size", None)
         known = loaded.vocabulary
         self.custom_prefix_token_id = token_id("prefix_token_id", prefix_token_id, known)
@@ -211,6 +215,12 @@ class HFLM(HFFacts):
             token_id("think_end_token", think_end_token, known)
         self.think_end_token = think_end_token
         self._check_window()
+        if self._keeps_rule and not self.tokens.adds_bos:
+            warnings.warn(
+                "add_bos_token=True has no effect: the tokenizer that was passed adds no BOS token.",
+                LmEvalWarning,
+                stacklevel=2,
+            )
         if self.chat_template_args and self.chat_template is None:
             raise UsageError(
                 f"The tokenizer of {self.tokenizer_name} has no chat template. Leave "
@@ -283,13 +293,18 @@ class HFLM(HFFacts):
                 self.tokenizer,
                 model_name=self._name,
                 known=int(table().weight.shape[0]) if table else len(self.tokenizer),
-                add_bos_token=self.add_bos_token,
+                add_bos_token=None if self._keeps_rule else self.add_bos_token,
                 prefix_token_id=self.custom_prefix_token_id,
                 encloses=self.reads_apart,
                 chat_arguments=self.chat_template_args,
             )
             self._tokens = (made_for, tokens)
         return self._tokens[1]
+
+    @property
+    def _keeps_rule(self) -> bool:
+        """Whether a tokenizer object of the program decides about BOS: ``True`` does not change it."""
+        return bool(self.add_bos_token) and self.tokenizer is self._given_tokenizer
 
     @property
     def engine(self) -> HFEngine | None:

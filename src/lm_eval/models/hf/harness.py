@@ -288,7 +288,7 @@ class HFMethods(TokenizedLM, TemplateLM, ABC):
         windows: list[tuple[None, list[int], list[int]]] = []
         counts = []
         for request in requests:
-            text = self.tok_encode(request.args[0], add_special_tokens=False)
+            text = self.tok_encode(request.args[0])
             spans = rolling_spans(0, self.prefix_token_id, text, window=self.max_length)
             scored = [span for span in spans if span.targets]
             windows += [(None, [*s.inputs[: s.first_read + 1]], [*s.targets]) for s in scored]

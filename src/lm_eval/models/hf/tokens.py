@@ -135,7 +135,10 @@ class Tokens:
         starts = self.encode([context for context, _ in moved])
         if self._encloses:
             ends = self.tokenize([continuation for _, continuation in moved])
-            return [(start or [self.prefix], end) for start, end in zip(starts, ends, strict=True)]
+            return [
+                (start or [self.prefix], end) if context else self._behind_prefix(end)
+                for (context, _), start, end in zip(moved, starts, ends, strict=True)
+            ]
         joined = self.encode([context + continuation for context, continuation in moved])
         bare = iter(self.tokenize([continuation for context, continuation in moved if not context]))
         return [

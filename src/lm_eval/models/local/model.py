@@ -221,7 +221,7 @@ class LocalLM(ExtensibleLM):
     def _windows(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, list[Span]]]:
         """The index of each text, and one span for each window it needs."""
         for some in batched(enumerate(requests), _ENCODED_TOGETHER):
-            texts = self._tokenize([request.text for _, request in some])
+            texts = self._encode([request.text for _, request in some])  # BOS counts, as in 0.4.13
             for (index, _), text in zip(some, texts, strict=True):
                 spans = rolling_spans(index, self.prefix_token_id, text, window=self.window)
                 yield index, list(spans)
