@@ -397,3 +397,70 @@ def test_our_batches_are_read_back_by_the_providers_clients(work: Workplace) -> 
         assert row["body"]["messages"][0]["role"] == "user"
         assert re.fullmatch(r"[0-9a-f]{32}-[0-9a-f]{16}", row["custom_id"])  # at most 64
     assert time.time() - batch.created_at < 600
+
+
+ODD = (b"<html>Bad gateway</html>", b"", [], "wait", {}, {"status": 7, "processing_status": [1]})
+ODD_RESULTS = (b"<html>Bad gateway</html>", b"[1]\n", b'{"custom_id": [1], "response": "x"}\n')
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_odd_replies_with_status_200_are_asked_for_again(work: Workplace, provider: str) -> None:
+    results = {"openai": "/content", "anthropic": "/results"}[provider]
+    begun = {"openai": "/v1/batches", "anthropic": "/messages/batches"}[provider]
+    counts = {"total": "all", "completed": None, "failed": [], "processing": "many"}
+    under_way = {"id": "batch_1", "status": "in_progress", "processing_status": "in_progress"}
+    with BatchServer(looks=9) as server:
+        server.odd = [("/batch_1", reply) for reply in ODD[:2]]
+        server.odd += [("/batch_1", {**under_way, "request_counts": counts})]
+        server.odd += [(begun, ODD[0]), (results, ODD_RESULTS[0]), ("/files", ODD[3])]
+        done = run(work, provider, server)
+        assert done.code == 0, done.err
+        assert {end for end, _ in server.odd} <= {"/files"}
+    assert len(server.batches) == 1
+    assert [row["resps"] for row in work.samples("demo_mcq@generate")] == [[["A"]]] * DOCS
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("reply", ODD)
+def test_odd_replies_without_end_are_one_message(
+    work: Workplace, provider: str, reply: Any
+) -> None:
+    with BatchServer(looks=9) as server:
+        server.odd = [("/batch_1", reply)] * 20
+        done = run(work, provider, server)
+        assert (done.code, done.err.count("error: ")) == (1, 1)
+        assert "1 batch is under way: the same command collects them." in done.err
+        server.odd = []
+        assert run(work, provider, server).code == 0
+        assert len(server.batches) == 1
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("results", ODD_RESULTS)
+def test_odd_results_are_asked_for_again(work: Workplace, provider: str, results: bytes) -> None:
+    with BatchServer() as server:
+        end = {"openai": "/content", "anthropic": "/results"}[provider]
+        server.odd = [(end, results)]
+        done = run(work, provider, server)
+    assert done.code == 0, done.err
+    assert [row["resps"] for row in work.samples("demo_mcq@generate")] == [[["A"]]] * DOCS
+
+
+def test_a_second_run_at_once_is_told_that_both_are_paid(work: Workplace) -> None:
+    output = ("--output_path", str(work.output))
+    with BatchServer(stalls=True) as server:
+        first = subprocess.Popen(
+            [sys.executable, "-m", "lm_eval", *arguments("openai", server.url, *output)],
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            assert server.begun.wait(60)
+            server.stalls = False
+            second = run(work, "openai", server)
+        finally:
+            first.kill()
+            first.wait()
+            server.go_on.set()
+    assert second.code == 0, second.err
+    assert "Another run of the same command is under way" in second.err

@@ -217,13 +217,15 @@ def _free_store(folder: Path, key: str) -> AnswerStore | None:
     for path in known:
         try:
             return AnswerStore(path, alone=True)
-        except StoreError:  # in use, or of another release
+        except StoreInUseError:
+            _warn_of_another(path)
+        except StoreError:  # of another release
             continue
     for path in _new_names(folder, start, known):
         try:
             return AnswerStore(path, alone=True)
         except StoreInUseError:  # made by another process in this moment
-            continue
+            _warn_of_another(path)
         except StoreError as error:
             warnings.warn(
                 f"{error} The run goes on, but would have to start anew if it died.",
@@ -232,6 +234,15 @@ def _free_store(folder: Path, key: str) -> AnswerStore | None:
             )
             return None
     return None
+
+
+def _warn_of_another(path: Path) -> None:
+    warnings.warn(
+        f"Another run of the same command is under way (it holds {path}). Both ask the model "
+        "everything, and if it costs money, both are paid.",
+        LmEvalWarning,
+        stacklevel=2,
+    )
 
 
 def _new_names(folder: Path, start: str, known: Sequence[Path]) -> Iterator[Path]:

@@ -74,6 +74,8 @@ class BatchServer:
         """Key, which begins a custom id → how often it was handed in."""
         self.direct = 0
         """Requests that were sent one by one."""
+        self.odd: list[tuple[str, Any]] = []
+        """How an address ends, and what it answers once in place of what it should."""
         self.lock = threading.RLock()
         self._http = ThreadingHTTPServer(("127.0.0.1", port), _handler(self))
         self.url = f"http://127.0.0.1:{self._http.server_address[1]}"
@@ -227,7 +229,7 @@ def _handler(server: BatchServer) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             with server.lock:
                 path, _, query = self.path.partition("?")
-                self._answer(*_get(server, path, dict(parse_qsl(query))))
+                self._answer(*_get(server, path, dict(parse_qsl(query))), path)
 
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -242,9 +244,14 @@ def _handler(server: BatchServer) -> type[BaseHTTPRequestHandler]:
                 self.close_connection = True
                 self.connection.close()
                 return
-            self._answer(*answer)
+            self._answer(*answer, self.path)
 
-        def _answer(self, status: int, content: Any) -> None:
+        def _answer(self, status: int, content: Any, path: str) -> None:
+            for entry in server.odd:
+                if path.endswith(entry[0]):
+                    server.odd.remove(entry)
+                    status, content = 200, entry[1]
+                    break
             body = content if isinstance(content, bytes) else json.dumps(content).encode()
             kind = "application/x-jsonl" if isinstance(content, bytes) else "application/json"
             self.send_response(status)

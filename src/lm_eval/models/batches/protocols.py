@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 from lm_eval.errors import RequestError
+from lm_eval.models.http.failures import BrokenBody
 
 _AGAIN = frozenset((408, 409, 425, 429))
 _DELETED = frozenset((404, 410))
@@ -23,12 +24,24 @@ _FOUND_WITHIN_S = 300.0
 """How far the clock of a server may be behind ours."""
 
 
+T = TypeVar("T")
+
+
 class Connection(Protocol):
-    """Sends one request to a provider; without a body it is a GET. ``once``: it is not sent again."""
+    """Sends one request to a provider; without a body it is a GET. ``once``: it is not sent again.
+
+    A reply that ``decode`` cannot read is asked for again, as one that broke off is.
+    """
 
     def __call__(
-        self, path: str, body: bytes | None = None, *, kind: str = ..., once: bool = False
-    ) -> bytes: ...
+        self,
+        path: str,
+        decode: Callable[[bytes], T],
+        body: bytes | None = None,
+        *,
+        kind: str = ...,
+        once: bool = False,
+    ) -> T: ...
 
 
 @dataclass(frozen=True)
@@ -109,12 +122,12 @@ class OpenAIBatches:
             'filename="requests.jsonl"\r\nContent-Type: application/jsonl\r\n\r\n'
         )
         body = b"".join([start.encode(), *lines, f"\r\n--{boundary}--\r\n".encode()])
-        made = self._connect("/v1/files", body, kind=f"multipart/form-data; boundary={boundary}")
-        return _id_in(made)
+        kind = f"multipart/form-data; boundary={boundary}"
+        return self._connect("/v1/files", _id_in, body, kind=kind)
 
     def create(self, lines: Sequence[bytes], uploaded: str) -> str:  # noqa: ARG002 (of the protocol)
         asked = {"input_file_id": uploaded, "endpoint": self._endpoint, "completion_window": "24h"}
-        return _id_in(self._connect("/v1/batches", json.dumps(asked).encode(), once=True))
+        return self._connect("/v1/batches", _id_in, json.dumps(asked).encode(), once=True)
 
     def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:  # noqa: ARG002
         """The batch that was made from the file, which is ours alone."""
@@ -128,10 +141,12 @@ class OpenAIBatches:
         return True
 
     def state(self, batch: str) -> BatchState:
-        facts = _object(self._connect(f"/v1/batches/{batch}"))
-        status = str(facts.get("status"))
-        counts = facts.get("request_counts") or {}
-        done = int(counts.get("completed") or 0) + int(counts.get("failed") or 0)
+        return self._connect(f"/v1/batches/{batch}", self._state)
+
+    def _state(self, body: bytes) -> BatchState:
+        facts = _object(body)
+        status, counts = _status(facts, "status"), _counts(facts)
+        done = counts.get("completed", 0) + counts.get("failed", 0)
         refused = ""
         if status == "failed":
             problems = (facts.get("errors") or {}).get("data") or []
@@ -139,13 +154,13 @@ class OpenAIBatches:
             refused = refused or "it gave no reason"
         names = (facts.get("output_file_id"), facts.get("error_file_id"))
         files = tuple(str(name) for name in names if name)
-        total = int(counts.get("total") or 0)
+        total = counts.get("total", 0)
         return BatchState(status in self._OVER, status, done, total, refused, files)
 
     def outcomes(self, batch: str, state: BatchState) -> Iterator[LineOutcome]:  # noqa: ARG002
         for name in state.files:
-            for line in _lines(self._connect(f"/v1/files/{name}/content")):
-                yield self._outcome(line)
+            for line in self._connect(f"/v1/files/{name}/content", _lines):
+                yield _readable(self._outcome, line)
 
     def _outcome(self, line: Mapping[str, Any]) -> LineOutcome:
         custom_id, response = str(line.get("custom_id")), line.get("response") or {}
@@ -182,7 +197,7 @@ class AnthropicBatches:
 
     def create(self, lines: Sequence[bytes], uploaded: str) -> str:  # noqa: ARG002
         body = b'{"requests":[' + b",".join(lines) + b"]}"
-        return _id_in(self._connect(self._batches, body, once=True))
+        return self._connect(self._batches, _id_in, body, once=True)
 
     def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:  # noqa: ARG002
         """Batches of this size since then: no more is known of a batch under way."""
@@ -190,7 +205,7 @@ class AnthropicBatches:
             str(batch["id"])
             for batch in _listed(self._connect, self._batches, "after_id", since)
             if batch["id"] not in known
-            and sum((batch.get("request_counts") or {}).values()) == count
+            and sum(_counts(batch).values()) == count
             and _created(batch) >= since - _FOUND_WITHIN_S
         ]
 
@@ -199,24 +214,27 @@ class AnthropicBatches:
         try:
             if not self.state(batch).is_over:
                 return None
-            results = self._connect(f"{self._batches}/{batch}/results")
+            results = self._connect(f"{self._batches}/{batch}/results", _lines)
         except RequestError as error:
             if error.status not in _DELETED:
                 raise
             return False
         sent = set(custom_ids)
-        return any(line.get("custom_id") in sent for line in _lines(results))
+        return any(str(line.get("custom_id")) in sent for line in results)
 
     def state(self, batch: str) -> BatchState:
-        facts = _object(self._connect(f"{self._batches}/{batch}"))
-        counts = {name: int(number) for name, number in (facts.get("request_counts") or {}).items()}
-        total, status = sum(counts.values()), str(facts.get("processing_status"))
+        return self._connect(f"{self._batches}/{batch}", self._state)
+
+    def _state(self, body: bytes) -> BatchState:
+        facts = _object(body)
+        status, counts = _status(facts, "processing_status"), _counts(facts)
+        total = sum(counts.values())
         done = total - counts.get("processing", 0)
         return BatchState(status == "ended", status, done, total)
 
     def outcomes(self, batch: str, state: BatchState) -> Iterator[LineOutcome]:  # noqa: ARG002
-        for line in _lines(self._connect(f"{self._batches}/{batch}/results")):
-            yield self._outcome(line)
+        for line in self._connect(f"{self._batches}/{batch}/results", _lines):
+            yield _readable(self._outcome, line)
 
     def _outcome(self, line: Mapping[str, Any]) -> LineOutcome:
         custom_id, result = str(line.get("custom_id")), line.get("result") or {}
@@ -234,25 +252,47 @@ class AnthropicBatches:
 def _object(body: bytes) -> dict[str, Any]:
     value = json.loads(body)
     if not isinstance(value, dict):
-        raise RequestError(
-            f"The provider answered with something that is not an object: {body[:200]!r}"
-        )
+        raise BrokenBody(f"it is not an object: {body[:200]!r}")
     return value
 
 
 def _id_in(body: bytes) -> str:
     name = _object(body).get("id")
     if not isinstance(name, str) or not name:
-        raise RequestError(f"The provider answered without an id: {body[:200]!r}")
+        raise BrokenBody(f"it has no id: {body[:200]!r}")
     return name
+
+
+def _status(facts: Mapping[str, Any], name: str) -> str:
+    status = facts.get(name)
+    if not isinstance(status, str):
+        raise BrokenBody(f"it has no {name}: {str(facts)[:200]!r}")
+    return status
+
+
+def _counts(facts: Mapping[str, Any]) -> dict[str, int]:
+    """How many lines are in which state; what is not a number is left out."""
+    counts = facts.get("request_counts")
+    known = counts.items() if isinstance(counts, Mapping) else ()
+    return {str(name): number for name, number in known if isinstance(number, int)}
+
+
+def _readable(
+    read: Callable[[Mapping[str, Any]], LineOutcome], line: Mapping[str, Any]
+) -> LineOutcome:
+    """The outcome of a line, be it that values of odd types made it unreadable."""
+    try:
+        return read(line)
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return LineOutcome(str(line.get("custom_id")), None, f"odd result: {str(line)[:200]}")
 
 
 def _listed(connect: Connection, path: str, cursor: str, since: float) -> Iterator[dict[str, Any]]:
     """The batches of a provider, the newest first, page by page until they are older than ``since``."""
     after = ""
     while True:
-        page = _object(connect(f"{path}?limit=100{after}"))
-        batches = [batch for batch in page.get("data") or [] if isinstance(batch, dict)]
+        page = connect(f"{path}?limit=100{after}", _object)
+        batches = [batch for batch in page.get("data") or [] if _has_id(batch)]
         yield from batches
         if not page.get("has_more") or not batches:
             return
@@ -261,10 +301,22 @@ def _listed(connect: Connection, path: str, cursor: str, since: float) -> Iterat
         after = f"&{cursor}={quote(str(batches[-1]['id']))}"
 
 
-def _lines(body: bytes) -> Iterator[Mapping[str, Any]]:
+def _has_id(batch: Any) -> bool:
+    return isinstance(batch, dict) and isinstance(batch.get("id"), str)
+
+
+def _lines(body: bytes) -> list[Mapping[str, Any]]:
+    """The lines of a file of results. A broken one is left out: its request is asked again."""
+    lines: list[Mapping[str, Any]] = []
+    broken = ""
     for line in body.splitlines():
-        if line.strip():
-            yield _object(line)
+        try:
+            lines += [_object(line)] if line.strip() else []
+        except ValueError as error:
+            broken = str(error)
+    if broken and not lines:
+        raise BrokenBody(f"it is not a file of results: {broken}")
+    return lines
 
 
 def _created(batch: Mapping[str, Any]) -> float:

@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lm_eval.errors import ModelError, RequestError, UsageError
 from lm_eval.models.api.calls import ServerCaller
@@ -28,6 +28,7 @@ from lm_eval.requests import Answered, FailedRequest, GenerateRequest
 if TYPE_CHECKING:
     from lm_eval.models.http.transport import Transport
 
+T = TypeVar("T")
 _LEAST_TIMEOUT_S = 600.0
 """Files of a batch are large."""
 _LARGEST_REPLY = 2**30
@@ -318,15 +319,16 @@ class BatchStream:
     def _connect(
         self,
         path: str,
+        decode: Callable[[bytes], T],
         body: bytes | None = None,
         *,
         kind: str = "application/json",
         once: bool = False,
-    ) -> bytes:
+    ) -> T:
         transport = self._transport(once)
         header = {**self._caller.header(), "Content-Type": kind}
         url = server_root(self._model.base_url) + path
-        return transport.run(transport.request(url, body, header, bytes)).value
+        return transport.run(transport.request(url, body, header, decode)).value
 
     def _transport(self, once: bool) -> Transport:
         if once not in self._transports:
