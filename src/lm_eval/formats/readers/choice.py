@@ -24,16 +24,15 @@ from lm_eval.formats.readers.options import (
 )
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import (
+    PLACEHOLDER,
     blanked,
     fold,
     key_of,
     lowered,
     phrase_pattern,
     squeezed,
-    without_instructions,
 )
 
-_STRUCK = re.compile(r"~~[^~\n]{1,400}~~")
 _SHORT = 300
 """Characters; in a longer reply, a mere mention of a choice is no answer."""
 
@@ -76,9 +75,6 @@ def _read(text: str, options: AnswerOptions, phrase: re.Pattern[str] | None) -> 
     """The choice that folded ``text`` commits to; turns that the model invents are left out."""
     if not text.strip():
         return NO_ANSWER
-    if "~~" in text:
-        text = _STRUCK.sub(lambda struck: " " * len(struck.group()), text)
-    text = without_instructions(text, options)
     reply = ReplyText(text, options)
     if "\n" in text:
         begins = len(text) - len(text.lstrip())
@@ -157,7 +153,7 @@ def verdict(reply: ReplyText, _phrase: re.Pattern[str] | None) -> Reading:
     if len(rights) != 1:
         return AMBIGUOUS if rights else NO_ANSWER
     ((index, span),) = rights.items()
-    return _unless_changed(reply, Reading(index, span=span), span[1])
+    return _checked(reply, Claim(index, span, *span, "verdict"))
 
 
 def opening(reply: ReplyText, _phrase: re.Pattern[str] | None = None) -> Reading:
@@ -176,13 +172,6 @@ def opening(reply: ReplyText, _phrase: re.Pattern[str] | None = None) -> Reading
         return NO_ANSWER
     changed = reply.words.second_thought.search(reply.low, claim.end)
     return _after(reply, changed.start()) if changed else _checked(reply, claim)
-
-
-def _unless_changed(reply: ReplyText, reading: Reading, end: int) -> Reading:
-    """``reading``, unless a second thought right after it comes to another answer."""
-    changed = reply.words.second_thought.search(reply.low, end, end + REACH)
-    later = _after(reply, changed.start()) if changed else NO_ANSWER
-    return later if later.is_answer else reading
 
 
 def _after(reply: ReplyText, start: int) -> Reading:
@@ -204,40 +193,24 @@ def closing(reply: ReplyText, _phrase: re.Pattern[str] | None) -> Reading:
     line = reply.text.rfind("\n", 0, end) + 1
     for at in dict.fromkeys((line, start)):
         piece = _piece(reply.text[at:end], reply.options).moved(at)
-        is_list = piece.is_answer and _ends_list(reply, at, piece.value)
-        is_list = is_list or reply.is_denied(line, at)
-        if (
-            piece.is_answer
-            and at
-            and not is_list
-            and not reply.is_doubtful(piece.span or (at, end))
-        ):
+        is_listed = piece.is_answer and _ends_list(reply, at, piece.value)
+        if piece.is_answer and at and not is_listed and not reply.is_denied(line, at):
             return piece
-    for match in reversed([*reply.words.it_is.finditer(reply.low, max(start, end - 300), end)]):
+    for match in reversed([*reply.words.it_is.finditer(reply.low, max(start, end - REACH), end)]):
         claim = reply.claim_at(match.start(), match.end(), "closing")
-        if claim is not None and claim.choice >= 0 and not reply.is_doubtful(claim.span):
-            return _reading(claim.choice, claim.span)
-    named = [
-        name
-        for name in labels_in(reply.options, reply.text, start, end)
-        if reply.text[name.span[0] - 1 : name.span[0]] + reply.text[name.span[1] : name.span[1] + 1]
-        == "()"
-    ]
-    if len(named) == 1 and not reply.is_doubtful(named[0].span):
-        return Reading(named[0].choice, span=named[0].span)
-    return NO_ANSWER
+        if claim is not None and claim.choice >= 0 and not reply.is_denied(start, match.start()):
+            return Reading(claim.choice, span=claim.span)
+    named = _bracketed(reply, start)
+    return Reading(*named[0]) if len(named) == 1 and not reply.is_denied(start, end) else NO_ANSWER
 
 
 def bold(reply: ReplyText, _phrase: re.Pattern[str] | None = None) -> Reading:
     """The choice in bold in a short reply, if it is the only one in bold."""
     if len(reply.text) > 2 * _SHORT:
         return NO_ANSWER
-    readings = []
-    for match in _BOLD.finditer(reply.text):
-        group = match.lastindex or 0
-        piece = _piece(match[group], reply.options).moved(match.start(group))
-        if piece.is_settled and not reply.is_doubtful(match.span()):
-            readings.append(piece)
+    marked = [(match, match.lastindex or 0) for match in _BOLD.finditer(reply.text)]
+    readings = [_piece(match[i], reply.options).moved(match.start(i)) for match, i in marked]
+    readings = [reading for reading in readings if reading.is_settled]
     if len({reading.value for reading in readings}) > 1:
         return AMBIGUOUS
     return readings[-1] if readings else NO_ANSWER
@@ -247,15 +220,24 @@ def mention(reply: ReplyText, _phrase: re.Pattern[str] | None = None) -> Reading
     """The only choice that a short reply names, by its text or a label in brackets."""
     if len(reply.text) > _SHORT or reply.text.rstrip()[-1:] in tuple(",:(-–—"):
         return NO_ANSWER
-    spans = reply.options.text_mentions(reply.text)
-    for name in labels_in(reply.options, reply.text, 0, len(reply.text)):
-        if _is_bracketed(reply, name.span):
-            spans.setdefault(name.choice, []).append(name.span)
-    kept = {i: at for i, at in spans.items() if not all(map(reply.is_doubtful, at))}
-    if len(kept) != 1:
-        return AMBIGUOUS if kept else NO_ANSWER
-    ((index, at),) = kept.items()
-    return Reading(index, span=at[-1], is_claim=False)
+    spans = {i: at[-1] for i, at in reply.options.text_mentions(reply.text).items()}
+    spans |= {index: span for index, _, span in _bracketed(reply, 0)}
+    if len(spans) != 1:
+        return AMBIGUOUS if spans else NO_ANSWER
+    ((index, span),) = spans.items()
+    start, end = reply.sentence(span[0])
+    is_doubtful = reply.is_denied(start, end) or reply.text[end - 1 : end] == "?"
+    return NO_ANSWER if is_doubtful else Reading(index, span=span)
+
+
+def _bracketed(reply: ReplyText, start: int) -> list[tuple[int, str | None, Span]]:
+    """The labels in brackets from ``start`` on: ``(C)``."""
+    return [
+        (name.choice, None, name.span)
+        for name in labels_in(reply.options, reply.text, start, len(reply.text))
+        if reply.text[name.span[0] - 1 : name.span[0]] == "("
+        and reply.text[name.span[1] :][:1] == ")"
+    ]
 
 
 WEAK = (bold, closing, mention)
@@ -293,7 +275,9 @@ def _checked(reply: ReplyText, claim: Claim) -> Reading:
         return AMBIGUOUS
     if claim.choice in wrongs and claim.choice not in rights:
         return AMBIGUOUS
-    return _unless_changed(reply, _reading(claim.choice, claim.span).by(claim.rule), claim.end)
+    changed = reply.words.second_thought.search(reply.low, claim.end, claim.end + REACH)
+    later = _after(reply, changed.start()) if changed else NO_ANSWER
+    return later if later.is_answer else Reading(claim.choice, claim.rule, claim.span)
 
 
 def _reading(index: int, span: Span) -> Reading:
@@ -326,9 +310,6 @@ _BOXED = re.compile(
     r"|<([a-z_ ]{0,16}(?:answer|choice|option|letter|selection)[a-z_ ]{0,12})>([^<]{0,2000})</\2>",
     re.IGNORECASE,
 )
-_CALL = re.compile(
-    r"(?:answer|choice|choose|select|submit|pick)\w{0,20}\(\s{0,4}(?:\w{1,20}\s?=\s?)?(?=[\"'(\w])"
-)
 _BOLD = re.compile(
     r"\*\*([^*\n]{1,400})\*\*|__([^_\n]{1,400})__|<(?:b|strong|mark|u)>([^<\n]{1,400})</(?:b|strong|mark|u)>",
     re.IGNORECASE,
@@ -346,10 +327,6 @@ def _boxes(reply: ReplyText) -> Iterator[Claim]:
         if piece.is_settled:
             index = piece.value if piece.is_answer else SEVERAL
             yield Claim(index, piece.span or match.span(), match.start(), match.end(), "box")
-    for call in _CALL.finditer(reply.low) if "(" in text else ():
-        claim = reply.claim_at(call.start(), call.end(), "call")
-        if claim is not None:
-            yield claim
 
 
 def _piece(text: str, options: AnswerOptions) -> Reading:
@@ -388,14 +365,6 @@ def _ends_list(reply: ReplyText, line: int, index: int) -> bool:
     return name is not None and name.choice == index - 1
 
 
-def _is_bracketed(reply: ReplyText, span: Span) -> bool:
-    before, after = reply.text[span[0] - 1 : span[0]], reply.text[span[1] : span[1] + 1]
-    if before == "(" and after == ")":
-        return True
-    lead = reply.low[max(0, span[0] - 12) : span[0]]
-    return re.search(r"(?:option|choice|answer)\s[\s*_(\"']{0,3}\Z", lead) is not None
-
-
 # ------------------------------------------------------------------------------- other readers
 
 
@@ -408,12 +377,14 @@ def label_after(
     The last, because a model that corrects itself does so at the end.
     """
     options = options_of(labels, choices)
-    reply = ReplyText(without_instructions(fold(text), options), options)
+    reply = ReplyText(fold(text), options)
     cues = list(phrase_pattern(phrase).finditer(reply.low))
     for match in reversed(cues):
+        claim = reply.claim_at(match.start(), match.end(), "label_after")
+        if claim is None and PLACEHOLDER.match(reply.text, match.end()):
+            continue  # the instruction repeated
         if not reply.text[match.end() :].strip(" \t\r\n:*_$\"'`([{.…-"):
             continue  # cut off while it repeated itself
-        claim = reply.claim_at(match.start(), match.end(), "label_after")
         if claim is None or reply.text[slice(*claim.span)] == "" or _is_text(claim, options, reply):
             return NO_ANSWER
         return _reading(claim.choice, claim.span).by("label_after")
@@ -501,11 +472,13 @@ def ranking(
     folded, options = fold(text), options_of(labels, choices)
     start = 0
     if phrase and phrase.strip():
-        folded = without_instructions(folded)
-        ends = [match.end() for match in phrase_pattern(phrase).finditer(lowered(folded))]
+        cues = list(phrase_pattern(phrase).finditer(lowered(folded)))
+        ends = [cue.end() for cue in cues if not PLACEHOLDER.match(folded, cue.end())]
         if not ends:
             return NO_ANSWER
         start = ends[-1]
+        repeated = [cue.start() for cue in cues if cue.start() > start]  # the instruction
+        folded = folded[: min(repeated, default=len(folded))]
     if len(options.by_label) != len(labels) or not labels:
         return NO_ANSWER
     cores = tuple(options.by_label)

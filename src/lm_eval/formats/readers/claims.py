@@ -340,18 +340,6 @@ class ReplyText:
         """True if a word between two positions denies; "no doubt" does not."""
         return any(not m["vain"] for m in self.words.denial.finditer(self.low, start, end))
 
-    def is_doubtful(self, span: Span) -> bool:
-        """True if a word of the same sentence denies, supposes or conditions what ``span`` names."""
-        start, end = self.sentence(span[0])
-        if self.is_denied(start, span[0]) or self.is_denied(span[1], end):
-            return True
-        words = self.words
-        if words.supposed.search(self.low, start, end):
-            return True
-        if words.condition.search(self.low, start, span[0]):
-            return True
-        return self.text[end - 1 : end] == "?"
-
     def is_corrected(self, start: int, end: int) -> bool:
         """True if the reply changes its mind between two positions."""
         return self.words.second_thought.search(self.low, start, end) is not None

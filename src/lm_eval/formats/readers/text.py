@@ -8,10 +8,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from lm_eval.formats.readers.options import AnswerOptions
 
 _PLAIN = {
     **dict.fromkeys("‘’‚‛′", "'"),
@@ -191,37 +187,6 @@ PLACEHOLDER = re.compile(
     rf"\s{{0,4}}(?:[\[(<{{]{_NAME}[\])>}}]|(?:answer|option|choice)_(?:letter|label|number))[\s:=*_-]{{0,4}}",
     re.IGNORECASE,
 )
-# ``[answer]``, ``<your answer>``; but <answer>42</answer> is an answer.
-_ECHO = re.compile(
-    rf"[\[({{]{_NAME}[\])}}]|<{_NAME}>(?=[\"'`*_.,;\s]|\Z)|_{{3,}}[ \t.\"']*(?:\n|\Z)",
-    re.IGNORECASE,
-)
-_REST = re.compile(r"[^.!?\n]{0,400}")
-_FILLED = re.compile(r"[\s:=*_\"'`(\[→>.-]{0,6}")
-
-
-def without_instructions(text: str, options: AnswerOptions | None = None) -> str:
-    """``text`` with blanks for the instructions that it repeats: ``… is [letter]" where … A, B or C``.
-
-    A placeholder with an answer right behind it (``[answer_letter] D``, ``[answer] 42``) is kept.
-    """
-    spans: list[tuple[int, int]] = []
-    for echo in _ECHO.finditer(text):
-        lead = _FILLED.match(text, echo.end())
-        at = lead.end() if lead else echo.end()
-        label = options.label_at(text, at) if options else None
-        is_filled = (
-            text[at : at + 1].isdigit()
-            or (label is not None and not text[label.end : label.end + 9].startswith((",", " or")))
-            or bool(options and options.texts_at(text, at))
-        )
-        if is_filled or (options and echo[0][1:-1].lower() in options.any_case):
-            continue
-        rest = _REST.match(text, echo.end())
-        if not spans or echo.start() >= spans[-1][1]:
-            spans.append((echo.start(), rest.end() if rest else echo.end()))
-    return blanked(text, spans) if spans else text
-
 
 # ------------------------------------------------------------------------------------- sentences
 
