@@ -168,7 +168,7 @@ def plain(url: str, sent: Sequence[bytes], connections: int) -> int:
 def engine(url: str | Sequence[str], sent: Sequence[bytes], connections: int) -> int:
     import orjson
 
-    from lm_eval.models.http.pool import TransportOptions
+    from lm_eval.models.http.client import TransportOptions
     from lm_eval.models.http.transport import Transport
 
     transport = Transport(

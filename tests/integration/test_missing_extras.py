@@ -15,7 +15,7 @@ from tests.support.paths import SOURCE
 HTTP = "model=m,base_url=http://localhost:1/v1/completions"
 
 
-API = ("aiohttp", "httptools", "orjson", "tiktoken", "tokenizers")
+API = ("aiohttp", "orjson", "tiktoken", "tokenizers")
 RUN, PREVIEW = "run --tasks demo_mcq@mcqa", "preview demo_mcq@mcqa"
 GENERATE = "run --apply_chat_template --tasks demo_mcq@generate"
 WITHOUT = """
@@ -46,7 +46,6 @@ sys.exit(main({argv!r}))
         (RUN, "ray", "backend=dummy", ("ray",), "ray"),
         (RUN, "vllm", "pretrained=gpt2", ("vllm",), "vllm"),
         (RUN, "local-completions", HTTP, ("aiohttp", "huggingface_hub", "tokenizers"), "api"),
-        (RUN, "local-completions", HTTP, ("httptools",), "api"),
         (RUN, "local-completions", HTTP, API, "api"),
         (GENERATE, "local-chat-completions", HTTP, API, "api"),
     ],

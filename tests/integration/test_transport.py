@@ -23,8 +23,8 @@ from typing import Any
 import pytest
 
 from lm_eval.errors import RequestError, UnreachableError, UsageError
+from lm_eval.models.http.client import TransportOptions
 from lm_eval.models.http.failures import BrokenBody
-from lm_eval.models.http.pool import TransportOptions
 from lm_eval.models.http.transport import Received, Transport
 from tests.support.paths import SOURCE
 from tests.support.servers.faulty import (
@@ -773,7 +773,7 @@ def test_ctrl_c_ends_at_once_and_leaves_nothing(tmp_path: Path, in_loop: bool) -
     program = textwrap.dedent(
         """
         import asyncio, json, sys
-        from lm_eval.models.http.pool import TransportOptions
+        from lm_eval.models.http.client import TransportOptions
         from lm_eval.models.http.transport import Transport
 
         transport = Transport(TransportOptions(num_concurrent=8, timeout_s=120))

@@ -84,7 +84,6 @@ class Sender:
             self._secrets.add(secrets_in_address(address))
         self._known_header: tuple[Any, dict[str, str]] | None = None
         self._session: Any = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._threads: ThreadPoolExecutor | None = None
         self.style: Style = _style_of(model)
 
@@ -98,7 +97,7 @@ class Sender:
     @property
     def transport(self) -> Transport:
         if self._transport is None:
-            from lm_eval.models.http.pool import TransportOptions
+            from lm_eval.models.http.client import TransportOptions
             from lm_eval.models.http.transport import Transport
 
             model = self._model
@@ -158,9 +157,6 @@ class Sender:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """The coroutine's result, for synchronous code, also from a ``model_call`` in a thread."""
-        loop = self._loop
-        if loop is not None and loop.is_running():
-            return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
         return self.transport.run(coroutine)
 
     def close(self) -> None:
@@ -252,14 +248,13 @@ class Sender:
             return await self._model.amodel_call(
                 session, slots, messages, ctxlens=ctxlens, cache_keys=None, **options
             )
-        self._loop = asyncio.get_running_loop()
         if self._threads is None:
             size = self._model.num_concurrent
             workers = _MOST_THREADS if size == "auto" else min(size, _MOST_THREADS)
             self._threads = ThreadPoolExecutor(workers, thread_name_prefix="lm-eval-model-call")
         call = partial(self._model.model_call, messages, **options)
         context = contextvars.copy_context()
-        return await self._loop.run_in_executor(self._threads, context.run, call)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, context.run, call)
 
     async def _opened_session(self) -> Any:
         if self._session is None:

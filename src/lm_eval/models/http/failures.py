@@ -7,7 +7,6 @@ turns the failures of one request into waits.
 
 from __future__ import annotations
 
-import errno
 import html
 import json
 import random
@@ -251,11 +250,6 @@ NO_CONNECTION = _unreachable("no connection in time")
 NO_PROXY = _unreachable("the proxy: {why}")
 NO_SUCH_HOST = _unreachable("no such host ({why})")
 REFUSED = _unreachable("{why}")
-
-
-def is_out_of_descriptors(error: BaseException) -> bool:
-    """Whether this process has run out of file descriptors."""
-    return getattr(error, "errno", None) in (errno.EMFILE, errno.ENFILE)
 
 
 # When to send again

@@ -1,34 +1,36 @@
 """HTTP for long, expensive runs: a bounded window of requests in flight over one pool.
 
 Synchronous code drives it: ``Transport.window`` takes jobs from an iterator as slots become free and
-yields each result as it arrives. Behind it ``pool`` sends, ``failures`` says when to send again,
-``pacing`` holds back and a ``Stepper`` runs the event loop. Nothing here knows what the requests are
-about.
+yields each result as it arrives. Behind it ``client`` sends, ``failures`` says when to send again,
+``pacing`` holds back. The event loop has a thread of its own (``LoopThread``): ``work`` and all it calls
+run there, jobs are made and results used in the caller's thread. Nothing here knows what the requests
+are about.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import threading
 import time
 import weakref
-from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeGuard, TypeVar, cast
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 from lm_eval.errors import RequestError
-from lm_eval.models.http.event_loop import Stepper
+from lm_eval.models.http.client import CONNECT_S, Client, Target, TransportOptions, close_all
 from lm_eval.models.http.failures import Failure, Schedule, of_body, of_status
 from lm_eval.models.http.pacing import Meanwhile, Pace
-from lm_eval.models.http.pool import CONNECT_S, Pool, Target, TransportOptions, close_all
 from lm_eval.models.http.servers import ONLY, Servers
 
 T = TypeVar("T")
 J = TypeVar("J")
 R = TypeVar("R")
 
-_END: Final = object()
+_SETTLE_S = 5.0
+_PATIENCE_S = 0.002
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
@@ -41,7 +43,7 @@ class Received(Generic[T]):
 
 
 class Transport:
-    """One pool of connections, opened on first use; ``close`` ends it. For one thread at a time.
+    """One pool of connections, opened on first use; ``close`` ends it.
 
     ``describe_secret`` is applied to every text of the server or of an exception that goes into an
     error. ``sent`` counts all attempts, ``retries`` those that were not a request's first.
@@ -61,10 +63,10 @@ class Transport:
         self._has_landed = False  # a job may be done without a request of ours
         self._redact = describe_secret
         self.servers = Servers(options.num_concurrent, servers)
-        self._stepper = Stepper()
-        self._pool = Pool(options, connections=self.servers.largest, redact=describe_secret)
-        # Not the pool itself: it knows ``describe_secret``, which may know whoever owns this object.
-        weakref.finalize(self, _close, self._pool.sessions, self._stepper)
+        self._thread = LoopThread()
+        self._client = Client(options, connections=self.servers.largest, redact=describe_secret)
+        # Not the client itself: it knows ``describe_secret``, which may know whoever owns this object.
+        weakref.finalize(self, _close, self._client.sessions, self._thread)
 
     # -- one request ---------------------------------------------------------------------------
 
@@ -90,7 +92,7 @@ class Transport:
         while isinstance(outcome := await self._send(target, pace, body, headers, decode), Failure):
             wait_s = self._wait(schedule, outcome, begun_at)
             if wait_s is None:
-                raise outcome.error(attempts, never_answered=not self._pool.was_answered)
+                raise outcome.error(attempts, never_answered=not self._client.was_answered)
             await asyncio.sleep(wait_s)
             attempts += 1
             self.retries += 1
@@ -126,13 +128,13 @@ class Transport:
             else:
                 wait_s = self._wait(schedule, outcome, begun_at)
             if wait_s is None:
-                raise outcome.error(attempts, never_answered=not self._pool.was_answered)
+                raise outcome.error(attempts, never_answered=not self._client.was_answered)
             await asyncio.sleep(wait_s)
             attempts += 1
             self.retries += 1
 
     def _target(self, url: str) -> Target:
-        target = self._pool.target(url)
+        target = self._client.target(url)
         if isinstance(target, Failure):
             raise target.error(0, never_answered=False)
         return target
@@ -143,7 +145,7 @@ class Transport:
             failure,
             used_s=now - begun_at,
             idle_s=now - self._answered_at,
-            connect_s=None if self._pool.was_answered else CONNECT_S,
+            connect_s=None if self._client.was_answered else CONNECT_S,
         )
 
     async def _send(
@@ -158,7 +160,7 @@ class Transport:
             await pace.clear()
         self.sent += 1
         begun_at = time.monotonic()
-        reply = await self._pool.exchange(target, body, headers)
+        reply = await self._client.exchange(target, body, headers)
         if isinstance(reply, Failure):
             return reply
         status, replied, content = reply
@@ -181,7 +183,7 @@ class Transport:
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """What the coroutine returns; for synchronous code, even inside a running loop (notebooks)."""
-        return self._stepper.run(coroutine)
+        return self._thread.run(coroutine)
 
     def window(
         self,
@@ -192,9 +194,9 @@ class Transport:
         """Each job with what ``work`` made of it, in the order in which they are done.
 
         At most ``num_concurrent`` jobs are under way or waiting to be taken: a job's slot is free again
-        when the consumer comes back for the next result. Jobs are pulled, in the consumer's thread and
-        outside the loop, only as slots become free. Until something has been answered one job travels
-        alone, so a wrong key costs one request.
+        when the consumer comes back for the next result. Jobs are pulled, in the consumer's thread,
+        only as slots become free. Until something has been answered one job travels alone, so a wrong
+        key costs one request.
 
         A ``RequestError`` is the job's result, unless it ``stops_run``: that, and any other exception
         of ``work``, is raised once the results that are there have been taken. Leaving early, by
@@ -203,18 +205,33 @@ class Transport:
         ``meanwhile`` works in the consumer's thread too, but only while no result is there to be taken:
         what it does keeps no slot empty for longer than one piece of its work.
         """
-        flight = _Flight(self._stepper, iter(jobs), work, meanwhile)
+        window, source = _Window(self._thread, work), iter(jobs)
+        under_way, has_more, stop = 0, True, None
         self.servers.begin()
         try:
             while True:
-                flight.fill(self._room)
-                for job, outcome in flight.land(self._room):
-                    self._has_landed |= not isinstance(outcome, RequestError)
-                    yield job, outcome
-                if flight.is_over:
-                    return
+                while has_more and under_way < self._room():
+                    try:
+                        job = next(source)
+                    except StopIteration:
+                        has_more = False
+                        break
+                    window.submit(job)
+                    under_way += 1
+                if not under_way or (stop is not None and window.is_empty):
+                    break
+                job, outcome = window.collect(meanwhile)
+                under_way -= 1
+                if isinstance(outcome, Exception) and not _fails_alone(outcome):
+                    stop, has_more = stop or outcome, False
+                    continue
+                self._has_landed |= not isinstance(outcome, RequestError)
+                yield job, outcome
+            if stop is not None:
+                raise stop
         finally:
-            flight.cancel()
+            if under_way:
+                window.cancel()
 
     def _room(self) -> int:
         is_first = self._answered_at == -math.inf and not self._has_landed
@@ -222,97 +239,120 @@ class Transport:
 
     def close(self) -> None:
         """Close every connection. A later request opens the pool again."""
-        _close(self._pool.sessions, self._stepper)
+        _close(self._client.sessions, self._thread)
         self.servers.close()
 
 
-class _Flight(Generic[J, R]):
-    """The jobs of one window: those under way and those done but not yet taken."""
+class _Window(Generic[J, R]):
+    """The jobs of one window: those under way in the loop, and a queue of those that are done."""
 
-    def __init__(
-        self,
-        stepper: Stepper,
-        jobs: Iterator[J],
-        work: Callable[[J], Awaitable[R]],
-        meanwhile: Meanwhile | None,
-    ) -> None:
-        self._stepper = stepper
-        self._jobs = jobs
+    def __init__(self, thread: LoopThread, work: Callable[[J], Awaitable[R]]) -> None:
+        self._thread = thread
         self._work = work
-        self._meanwhile = meanwhile
-        self._waiting: deque[J] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._done: deque[tuple[J, R | Exception]] = deque()
-        self._has_more = True
-        self._stop: Exception | None = None
+        self._done: SimpleQueue[tuple[J, R | Exception]] = SimpleQueue()
 
     @property
-    def is_over(self) -> bool:
-        return not (self._has_more or self._under_way or self._done)
+    def is_empty(self) -> bool:
+        """Whether no job is done and not yet taken."""
+        return self._done.empty()
 
-    @property
-    def _under_way(self) -> int:
-        return len(self._waiting) + len(self._tasks)
+    def submit(self, job: J) -> None:
+        self._thread.loop.call_soon_threadsafe(self._start, job)
 
-    def fill(self, room: Callable[[], int]) -> None:
-        """Start jobs until there is no room, or none is left."""
-        while self._has_more and self._under_way + len(self._done) < room():
-            job = next(self._jobs, _END)
-            if job is _END:
-                self._has_more = False
-                return
-            self._start(job)  # type: ignore[arg-type]  # not the end marker
-            if self._stepper.is_due:
-                self._move(self._stepper.pump)
-
-    def land(self, room: Callable[[], int]) -> Iterator[tuple[J, R | RequestError]]:
-        """Wait for at least one job, then hand over all that are done."""
-        while self._under_way and not self._done:
-            if self._meanwhile is None or not self._meanwhile.is_ready:
-                self._move(self._stepper.step)
-                continue
-            self._move(self._stepper.pump)  # what was started is sent before anything else is done
-            if not self._done:
-                self._meanwhile.work()
-        while self._done:
-            job, outcome = self._done.popleft()
-            if not isinstance(outcome, Exception) or _fails_alone(outcome):
-                yield job, outcome
-            elif self._stop is None:
-                self._stop, self._has_more = outcome, False
-            if self._done:
-                self.fill(room)
-        if self._stop is not None:
-            raise self._stop
-
-    def _move(self, move: Callable[[], None]) -> None:
-        if self._meanwhile is not None:
-            self._meanwhile.settle()
-        move()
+    def collect(self, meanwhile: Meanwhile | None) -> tuple[J, R | Exception]:
+        """Wait for a job that is done."""
+        if meanwhile is not None:
+            while self._done.empty() and meanwhile.is_ready:
+                meanwhile.work()
+            try:
+                return self._done.get(timeout=_PATIENCE_S)
+            except Empty:
+                meanwhile.settle()
+        return self._done.get()
 
     def cancel(self) -> None:
-        self._waiting.clear()
-        self._stepper.cancel(self._tasks)
+        """End what is under way, and wait, a few seconds at most, until its sockets are gone."""
+        if not self._thread.is_current:  # as the garbage collector may be
+            self._thread.run(self._cancelled())
+
+    async def _cancelled(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_SETTLE_S)
 
     def _start(self, job: J) -> None:
-        # The task is made inside the loop, where Ctrl-C cannot come between it and its coroutine.
-        if not self._waiting:
-            self._stepper.loop.call_soon(self._launch)
-        self._waiting.append(job)
+        self._tasks.add(self._thread.loop.create_task(self._run(job)))
 
-    def _launch(self) -> None:
-        while self._waiting:
-            self._tasks.add(self._stepper.loop.create_task(self._carry(self._waiting.popleft())))
-
-    async def _carry(self, job: J) -> None:
+    async def _run(self, job: J) -> None:
         try:
             outcome: R | Exception = await self._work(job)
         except Exception as error:
             outcome = error
-        # Here, not in a callback of the task: that would run one turn of the loop later.
-        self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-        self._done.append((job, outcome))
-        self._stepper.stop()
+        finally:
+            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
+        self._done.put((job, outcome))
+
+
+class LoopThread:
+    """An event loop in a thread of its own, started on first use, for any other thread to use."""
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = _new_loop()
+            # A daemon: whoever forgets to close this must not keep the program from ending.
+            self._thread = threading.Thread(
+                target=self._loop.run_forever, name="lm-eval-http", daemon=True
+            )
+            self._thread.start()
+        return self._loop
+
+    @property
+    def is_current(self) -> bool:
+        return threading.current_thread() is self._thread
+
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """What the coroutine returns. Ctrl-C cancels it."""
+        if self.is_current:
+            coroutine.close()
+            raise RuntimeError("this is the loop's thread: await the coroutine instead")
+        future = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            return future.result()
+        finally:
+            future.cancel()
+
+    def close(self) -> None:
+        """End the loop; whatever still runs is cancelled."""
+        loop, thread = self._loop, self._thread
+        if loop is None or thread is None or self.is_current:
+            return
+        self.run(_cancel_all())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+        self._loop = self._thread = None
+
+
+def _new_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:  # as on Windows: slower, and otherwise the same
+        return asyncio.new_event_loop()
+    return cast("asyncio.AbstractEventLoop", uvloop.new_event_loop())
+
+
+async def _cancel_all() -> None:
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _fails_alone(error: Exception) -> TypeGuard[RequestError]:
@@ -320,9 +360,9 @@ def _fails_alone(error: Exception) -> TypeGuard[RequestError]:
     return isinstance(error, RequestError) and not error.stops_run
 
 
-def _close(sessions: dict[str, Any], stepper: Stepper) -> None:
-    if stepper.is_running:  # the garbage collector may call from inside the loop
+def _close(sessions: list[Any], thread: LoopThread) -> None:
+    if thread.is_current:  # the garbage collector may call from inside the loop
         return
     if sessions:
-        stepper.run(close_all(sessions))
-    stepper.close()
+        thread.run(close_all(sessions))
+    thread.close()
