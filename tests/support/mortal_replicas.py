@@ -3,21 +3,21 @@
 ``mortal-gguf`` and ``mortal-dummy`` answer as ``gguf`` and ``dummy`` do. Their arguments:
 
 ``log``      a file that gets ``read KEY`` for each request that a model is asked, and from the driver
-             ``kept KEY`` for each answer that it has stored; lines are whole, and in order
-``dies``     ``replica`` or ``node``: who is killed, once in all processes that share the log
+             ``kept KEY`` for each answer that it has stored; lines are whole, and in order. A model
+             begins with ``pid NUMBER``
+``dies``     ``replica`` or ``node``: who is killed, once in all processes that share the log; ``never``:
+             each model is stuck instead
 ``at``       the answer of a process with which that happens
 ``poison``   the doc whose requests end every replica that reads them
 ``pause_s``  how long each answer takes
 
-For the driver, in the environment: ``DIE_AT`` ends it at that answer, ``CUT_AT`` cuts its lines to all
-replicas, and with ``FIREWALL`` there are none.
+``DIE_AT`` in the driver's environment ends it at that answer.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-import socket
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -28,7 +28,6 @@ from lm_eval.cli import main
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.gguf import GgufLM
 from lm_eval.models.ray import model as ray_model
-from lm_eval.models.ray.line import ReplicaLine
 from lm_eval.models.ray.model import Dispatch
 from lm_eval.registry import MODELS
 from lm_eval.requests import Request
@@ -71,6 +70,7 @@ class _Mortal:
         self.poison, self.pause_s = int(poison), float(pause_s)
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Any]]:
+        note(self.log, f"pid {os.getpid()}")
         if (
             self.dies == "node" and is_on_head()
         ):  # leave enough for the others, however fast this is
@@ -91,6 +91,8 @@ class _Mortal:
             yield request
 
     def _die(self) -> None:
+        if self.dies == "never":
+            time.sleep(3600)
         if self.dies == "node" and is_on_head():
             return  # the driver's own
         try:
@@ -118,7 +120,7 @@ class BrokenLM(DummyLM):
 
 
 class NotedDispatch(Dispatch):
-    """Notes what is stored; ends the driver, or cuts its lines, at the answer that is said."""
+    """Notes what is stored; ends the driver at the answer that is said."""
 
     def __init__(self, pool: Any, requests: Iterable[Request], on_text: Any) -> None:
         self.asked: dict[int, str] = {}
@@ -131,25 +133,12 @@ class NotedDispatch(Dispatch):
 
     def answers(self) -> Iterator[tuple[int, Any]]:
         log, last = os.environ.get("RAY_TEST_LOG"), int(os.environ.get("DIE_AT", "0"))
-        cut = int(os.environ.get("CUT_AT", "0"))
         for number, (place, answer) in enumerate(super().answers(), 1):
             if number == last:
                 os.kill(os.getpid(), signal.SIGKILL)
-            if number == cut:
-                self._cut_lines()
             yield place, answer
             if log:
                 note(log, f"kept {self.asked.pop(place)}")
-
-    def _cut_lines(self) -> None:
-        for handle in self._pool.handles:
-            if handle.line is not None:
-                with socket.socket(fileno=socket.dup(handle.line.fileno())) as same:
-                    same.shutdown(socket.SHUT_RDWR)
-
-
-def refused(host: str, port: int, secret: bytes) -> ReplicaLine:
-    raise ConnectionRefusedError(f"{host}:{port}")
 
 
 def register() -> None:
@@ -174,6 +163,4 @@ def read_after_kept(log: Path) -> list[str]:
 if __name__ == "__main__":
     register()
     ray_model.Dispatch = NotedDispatch  # type: ignore[misc]
-    if os.environ.get("FIREWALL"):
-        ReplicaLine.to = refused  # type: ignore[method-assign, assignment]
     sys.exit(main(sys.argv[1:]))

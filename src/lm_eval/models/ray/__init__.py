@@ -1,4 +1,4 @@
 """Replicas of any backend on a Ray cluster: the driver asks and stores, the replicas only answer.
 
-Read in this order: line, actor, cluster, replicas, model.
+Read in this order: actor, cluster, replicas, model.
 """

@@ -16,11 +16,6 @@ from lm_eval.text.terminal import quiet_stderr
 INSTALL = "pip install 'lm-eval-formats[ray]'"
 KNOCK_S = 5.0
 """How long the head node has to accept a connection."""
-_TOKEN_ADVICE = (
-    "Ray lets in only processes that have the cluster's token. Copy it from the head node "
-    "(~/.ray/auth_token there) into ~/.ray/auth_token here, or set the variable RAY_AUTH_TOKEN to it; "
-    "the variable RAY_AUTH_MODE must be `token` here and where `ray start` runs."
-)
 
 
 @dataclass
@@ -136,42 +131,21 @@ def _knock(address: str) -> None:
 
 
 def _not_connected(address: str | None, error: Exception, printed: str) -> ModelError:
-    """One message for what Ray raised and what its threads printed."""
-    text = str(error).strip()
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """What Ray says, on one line; a wrong token is only in what its threads print."""
     where = f"at {address}" if address not in (None, "auto", "local") else "on this machine"
-    if "ersion mismatch" in text:
-        return ModelError(
-            f"The Ray cluster {where} runs another release of Ray or Python "
-            f"than this process: {' '.join(lines)} Install the same `ray=={_version()}` and Python "
-            "on both sides."
-        )
-    if "running Ray instance" in text:
-        return ModelError(
-            "address=auto, but no Ray cluster runs on this machine. Start one with `ray start --head`, "
-            "give address=HOST:PORT, or leave address out to start one for this run alone."
-        )
-    if "uthenticat" in text + printed or "InvalidAuthToken" in printed:
+    if "uthenticat" in f"{error}{printed}" or "InvalidAuthToken" in printed:
         return ModelError(
             f"The Ray cluster {where} did not let this process in: its token is missing or wrong. "
-            f"{_TOKEN_ADVICE}"
+            "Copy it from the head node (~/.ray/auth_token there) into ~/.ray/auth_token here, or set "
+            "the variable RAY_AUTH_TOKEN to it; the variable RAY_AUTH_MODE must be `token` here and "
+            "where `ray start` runs."
         )
-    if isinstance(error, ConnectionError):
-        return ModelError(
-            f"Something answers {where}, but not as the head node of a Ray cluster: "
-            f"{lines[0] if lines else error}. Give the address that `ray start --head` printed."
-        )
-    reason = lines[0] if lines else type(error).__name__
+    reason = " ".join(str(error).split()).rstrip(".")
     return ModelError(
-        f"Ray could not be started: {type(error).__name__}: {reason.rstrip('.')}. `ray status` and the "
-        "logs in /tmp/ray/session_latest/logs say more."
+        f"No Ray cluster {where} could be used: {type(error).__name__}: {reason}. Give the address that "
+        "`ray start --head` prints, or address=local for a cluster of this run's own; all nodes need "
+        "the same releases of Ray and Python."
     )
-
-
-def _version() -> str:
-    from importlib.metadata import version
-
-    return version("ray")
 
 
 def _fitting(offered: Mapping[str, float], needed: Mapping[str, float]) -> int:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -23,18 +22,18 @@ from lm_eval.models.base import LM, Capabilities, StreamingLM, is_ours
 from lm_eval.models.loading import RAY_ARGUMENTS, behind_ray, load_model, model_class
 from lm_eval.models.ray.actor import Delivery, Numbered, ReplicaFacts
 from lm_eval.models.ray.cluster import Cluster
-from lm_eval.models.ray.replicas import Handle, Lost, Needs, ReplicaPool
+from lm_eval.models.ray.replicas import Event, Fed, Handle, Lost, Needs, ReplicaPool
 from lm_eval.models.sampling import check_each, positive
 from lm_eval.requests import Answered, FailedRequest, Request, RollingRequest
 from lm_eval.requests.values import Usage
 
 DEFAULT_TIMEOUT_S = 600.0
 _TEXTS_KEPT = 4096
-MOST_AT_WORK = 1024
+MAX_AT_WORK = 1024
 """The most requests a replica holds; a model that wants more must answer some first."""
-FEWEST_AT_WORK = 32
-"""A replica may hold this many even at the end of a run, so that prompts still share beginnings."""
-MOST_AHEAD = 64
+MIN_AT_WORK = 32
+"""A replica may hold this many even at the end of a run, so that prompts still share prefixes."""
+MAX_AHEAD = 64
 """The most requests that wait in a replica besides those its model has read."""
 _READ_AT_ONCE = 512
 _positive = partial(positive, model="ray")
@@ -263,17 +262,6 @@ def _amount(name: str, value: Any) -> float | None:
     return float(value)
 
 
-@dataclass(frozen=True)
-class _Returned:
-    """Requests that were with a replica when it died."""
-
-    requests: list[Numbered]
-
-    def halves(self) -> list[_Returned]:
-        middle = (len(self.requests) + 1) // 2
-        return [_Returned(self.requests[:middle]), _Returned(self.requests[middle:])]
-
-
 class Dispatch:
     """One stream of requests over all replicas; ``on_text`` gets chats as the model saw them."""
 
@@ -286,95 +274,75 @@ class Dispatch:
         self._pool = pool
         self._on_text = on_text
         self._queue = _DocQueue(requests)
-        self._returned: deque[_Returned] = deque()
+        self._returned: deque[list[Numbered]] = deque()
+        """Requests that were with a replica when it died, by replica."""
 
     def answers(self) -> Iterator[tuple[int, Answered]]:
         """``(index in requests, answer)`` as answers arrive."""
         try:
             while self._hand_out():
                 for handle, event in self._pool.events():
-                    if isinstance(event, Lost):
-                        yield from self._lost(handle, event)
-                    else:
-                        yield from self._received(handle, event)
+                    yield from self._heard(handle, event)
         finally:
             self._pool.abandon()
 
-    # -- out ---------------------------------------------------------------------------------
-
     def _hand_out(self) -> bool:
         """Give work to idle replicas; False once everything is answered."""
-        self._queue.fill(2 * MOST_AT_WORK * len(self._pool.handles))
+        self._queue.fill(2 * MAX_AT_WORK * len(self._pool.handles))
         for handle in self._pool.handles:
             if handle.state != "idle":
                 continue
             if self._returned:
                 handle.is_alone = True
-                self._pool.send(handle, self._returned.popleft().requests, True)
+                self._pool.send(handle, self._returned.popleft(), is_last=True)
             elif self._queue:
-                self._pool.send(handle, self._queue.take(self._most_ahead), not self._queue)
+                self._feed(handle, wants_more=True)
         is_working = any(handle.state == "working" for handle in self._pool.handles)
         return is_working or bool(self._returned) or bool(self._queue)
 
-    @property
-    def _replicas(self) -> int:
-        return max(self._pool.alive, 1)
+    def _heard(self, handle: Handle, event: Event) -> Iterator[tuple[int, Answered]]:
+        if isinstance(event, Lost):
+            yield from self._lost(handle, event)
+        elif isinstance(event, Fed):
+            if not handle.is_ending:
+                self._feed(handle, wants_more=event.wants_more)
+        elif isinstance(event, Delivery):
+            for number, text in event.texts:
+                request = handle.sent[number]
+                assert not isinstance(request, RollingRequest), "a text, not a chat"
+                self._on_text(request.context, text)
+            for number, _ in event.answers:
+                del handle.sent[number]
+            yield from event.answers
 
-    @property
-    def _most_ahead(self) -> int:
-        """How many may wait in a replica: few near the end, so that all replicas finish together."""
-        return max(1, min(MOST_AHEAD, len(self._queue) // (4 * self._replicas)))
+    def _feed(self, handle: Handle, *, wants_more: bool) -> None:
+        """Give a replica more requests as far as it has room, or end its stream.
 
-    @property
-    def _most_at_work(self) -> int:
-        share = len(self._queue) // (2 * self._replicas)
-        return max(FEWEST_AT_WORK, min(MOST_AT_WORK, share))
-
-    def _go_on(self, handle: Handle, delivery: Delivery) -> None:
-        """Give the replica more requests as far as it has room, or end its stream."""
-        more: list[Numbered] = []
-        is_last = False
-        if not handle.is_ending:
-            if delivery.is_hungry:
-                room = self._most_at_work - len(handle.sent)
-                is_last = room <= 0 or bool(self._returned) or not self._queue
-                more = [] if is_last else self._queue.take(room)
-            elif not self._returned and 2 * delivery.unread <= self._most_ahead:
-                more = self._queue.take(self._most_ahead - delivery.unread)
-        self._pool.send(handle, more, is_last)
-
-    # -- in ----------------------------------------------------------------------------------
-
-    def _received(self, handle: Handle, delivery: Delivery) -> Iterator[tuple[int, Answered]]:
-        for number, text in delivery.texts:
-            request = handle.sent[number]
-            assert not isinstance(request, RollingRequest), "a text, not a chat"
-            self._on_text(request.context, text)
-        for number, _ in delivery.answers:
-            del handle.sent[number]
-        if delivery.error is None:
-            if delivery.is_done:
-                self._pool.release(handle)
-                self._hand_out()
-            else:
-                self._go_on(handle, delivery)
-        yield from delivery.answers  # the replica works on meanwhile
-        if delivery.error is not None:
-            raise delivery.error
+        Few near the end, so that all replicas finish together.
+        """
+        replicas = max(self._pool.alive, 1)
+        most = min(MAX_AHEAD, len(self._queue) // (4 * replicas))
+        room = max(MIN_AT_WORK, min(MAX_AT_WORK, len(self._queue) // (2 * replicas)))
+        room -= len(handle.sent)
+        if self._returned or not self._queue or (room <= 0 and wants_more):
+            self._pool.send(handle, [], is_last=True)
+        elif room <= 0:  # enough, unless its model answers nothing before it has read more
+            self._pool.send(handle, [], is_last=False, ahead=-1)
+        else:
+            more = self._queue.take(max(1, min(most, room)))
+            self._pool.send(handle, more, is_last=not self._queue, ahead=len(more) // 2)
 
     def _lost(self, handle: Handle, lost: Lost) -> Iterator[tuple[int, Answered]]:
         requests = list(handle.sent.items())
         was_alone = handle.is_alone
         handle.sent.clear()
         handle.is_ending = handle.is_alone = False
-        if not requests:
-            return
-        group = _Returned(requests)
         if not was_alone:
-            self._returned.appendleft(group)
+            self._returned.extendleft([requests] if requests else [])
         elif len(requests) > 1:
-            self._returned.extendleft(reversed(group.halves()))
-        else:
+            middle = (len(requests) + 1) // 2
+            self._returned.extendleft([requests[middle:], requests[:middle]])
+        elif requests:
             [(number, request)] = requests
             yield number, FailedRequest(_fatal(request, lost))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from lm_eval.formats.assemble import Prompt
-from lm_eval.models.ray.model import _DocQueue, _Returned
+from lm_eval.models.ray.model import _DocQueue
 from lm_eval.requests import LoglikelihoodRequest, Request
 
 
@@ -50,10 +50,3 @@ def test_requests_are_read_as_they_are_needed() -> None:
     for _ in range(50):
         queue.fill(2048)
     assert read < 3000
-
-
-def test_what_died_together_is_halved() -> None:
-    group = _Returned([(n, request) for n, request in enumerate(asked(1, choices=5))])
-    first, second = group.halves()
-    assert [number for number, _ in first.requests] == [0, 1, 2]
-    assert [number for number, _ in second.requests] == [3, 4]
