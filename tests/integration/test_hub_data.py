@@ -699,6 +699,13 @@ def test_data_that_is_too_large(
     assert "holds more than 1 MB, unpacked" in refusal(place)
 
 
+def test_a_file_that_does_not_end(hub: DataHub, place: Workplace) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    hub.faults = [Fault("/lfs/", adds=2_000_000, times=9)]
+    assert "data/test-00000-of-00001.parquet is longer than the hub says" in refusal(place)
+    assert not [path for path in place.folder.rglob("*") if path.stat().st_size > 600_000]
+
+
 def test_a_broken_file_is_one_message(hub: DataHub, place: Workplace) -> None:
     hub.repos["org/data"] = {"main": {"test.parquet": b"PAR1 and nothing else"}}
     assert "cannot be read as Parquet" in refusal(place)

@@ -46,6 +46,8 @@ class Fault:
     """Break the connection after this many bytes of the body."""
     corrupt: bool = False
     """Change a byte of the body."""
+    adds: int = 0
+    """Send this many bytes more than there are."""
     drips: bool = False
     """Send a byte now and then, headers included."""
     times: int = 1
@@ -79,6 +81,7 @@ class DataHub:
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        self._server.handle_error = lambda *_: None  # type: ignore[method-assign]  # who has read enough goes
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
         return self
@@ -299,6 +302,8 @@ class _DataHandler(BaseHTTPRequestHandler):
         fault = self._fault
         if fault is not None and fault.corrupt and data:
             data = bytes([data[0] ^ 1]) + data[1:]
+        if fault is not None and self.command == "GET":
+            data += bytes(fault.adds)
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(data))}.items():
             self.send_header(name, value)

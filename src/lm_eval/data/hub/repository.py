@@ -342,7 +342,7 @@ class HubRepo:
     def _download(self, file: RepoFile, bar: Progress, *, again: bool) -> None:
         hub, settings = _library(self.id), self.run.settings
         hub.constants.DOWNLOAD_CHUNK_SIZE = _PIECE  # its 10 MB would hide that a slow file moves
-        pulse = _Pulse(bar)
+        pulse = _Pulse(f"{self}: {file.path}", file.size, bar)
         call = partial(
             hub.hf_hub_download,
             self._asked_id,
@@ -529,12 +529,21 @@ def _library(repo_id: str) -> Any:
 class _Pulse:
     """When the transfer of a file last moved, and the bar that shows it."""
 
-    def __init__(self, bar: Progress | None = None) -> None:
+    def __init__(
+        self, what: str = "", most: int | None = None, bar: Progress | None = None
+    ) -> None:
         self.at = time.monotonic()
+        self._what = what
         self._bar = bar
+        self._left = max_data_bytes() if most is None else most
 
     def beat(self, size: float | None) -> None:
         self.at = time.monotonic()
+        self._left -= int(size or 0)
+        if self._left < 0:
+            raise DataError(
+                f"{self._what} is longer than the hub says. Nothing more is read of it."
+            )
         if self._bar is not None and size:
             self._bar.advance(int(size))
 
@@ -568,7 +577,7 @@ def _answer(call: Callable[[], T], pulse: _Pulse | None = None) -> T:
         except Exception as raised:
             error = raised.__cause__ if isinstance(raised, FileNotFoundError) else raised
             status = getattr(getattr(error, "response", None), "status_code", None)
-            if isinstance(error, OSError) and error.errno is not None:
+            if isinstance(error, DataError) or getattr(error, "errno", None) is not None:
                 raise
             if isinstance(error, UnicodeEncodeError):
                 raise DataError(
