@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.fields import DOC, Field, compile_field, fields_read, is_jinja, template_parts
 from lm_eval.formats.items import counted_labels
-from lm_eval.formats.prompt_format import PromptFormat
+from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 
 if TYPE_CHECKING:
     from lm_eval.tasks.prompts import RawFields
@@ -97,25 +97,22 @@ def text_source(fmt: PromptFormat, question: Any, choices: Any, context: Any = N
     if fmt.fills_blank:
         return None
     if not fmt.show_question:
-        question, context, fmt = "{{ '' }}", None, replace(fmt, question_prefix=None)
+        question, context = "{{ '' }}", None
     asked = fragment(question, "_question")
     has_choices = fmt.choice_labels is not None and choices is not None
     shown = _choices_of(choices) if has_choices else Fragment("", "[]")
     passage = Fragment("", "") if context is None else fragment(context, "_context")
     if asked is None or shown is None or passage is None:
         return None
-    variables = _label_variables(fmt, shown.expression)
-    body = [_literal(fmt.instruction), _passage(fmt, passage), _literal(fmt.question_prefix)]
-    body.append(_question(fmt, asked))
-    if fmt.shows_labels:
-        body.append(_choice_block(fmt, shown.expression))
-    separator = fmt.section_separator
-    for text in (fmt.answer_instruction, fmt.answer_prompt):
-        if text is not None:
-            body.append(_plain_text(separator) + _literal(text))
-            separator = fmt.answer_separator
     before = asked.before + passage.before + shown.before
-    return _sealed(before + variables + "".join(body))
+    variables = _label_variables(fmt, shown.expression)
+
+    def said(name: str) -> str:
+        return (_literal if name in JINJA_FIELDS else _plain_text)(getattr(fmt, name) or "")
+
+    lines = _choice_lines(fmt, shown.expression) if fmt.shows_labels else ""
+    body = fmt.layout(said, _passage(fmt, passage), _question(fmt, asked), lines)
+    return _sealed(before + variables + body)
 
 
 def choice_source(fmt: PromptFormat, choices: Any) -> str | None:
@@ -228,9 +225,7 @@ def _question(fmt: PromptFormat, asked: Fragment) -> str:
     )
 
 
-def _choice_block(fmt: PromptFormat, choices: str) -> str:
-    delimiter = fmt.question_choice_delimiter
-    before = fmt.section_separator if delimiter is None else delimiter
+def _choice_lines(fmt: PromptFormat, choices: str) -> str:
     style = fmt.choice_labels
     shown = choices
     if isinstance(style, tuple):
@@ -240,8 +235,7 @@ def _choice_block(fmt: PromptFormat, choices: str) -> str:
         label = "_choice" if style == "choices" else _counted(style)[1]
     line = _filled(fmt.choice_format, {"label": label, "choice": "_choice"})
     gap = f"{{% if not loop.last %}}{_plain_text(fmt.choice_delimiter)}{{% endif %}}"
-    loop = f"{{% for _choice in {shown} %}}{line}{gap}{{% endfor %}}"
-    return _plain_text(before) + _plain_text(fmt.choices_prefix) + loop
+    return f"{{% for _choice in {shown} %}}{line}{gap}{{% endfor %}}"
 
 
 def _counted(style: Any) -> tuple[str, str]:

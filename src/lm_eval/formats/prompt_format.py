@@ -6,7 +6,7 @@ knows which one was used.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from types import MappingProxyType
@@ -355,23 +355,38 @@ class PromptFormat:
         self._patterns[labels] = pattern
         return pattern
 
-    def _laid_out(self, item: Item, labels: tuple[str, ...], shown: tuple[str, ...]) -> str:
-        """Question and choices (``shown``), with the format's texts around them."""
-        text = self._said("instruction", item, labels)
+    def layout(self, said: Callable[[str], str], passage: str, question: str, lines: str) -> str:
+        """The parts of the user's text, in order: of a doc, or as Jinja if ``said`` gives fields so."""
+        parts = [said("instruction")]
         if self.show_question:
-            if item.context:
-                text += self._said("context_prefix", item, labels) + item.context
-                text += self.context_delimiter
-            text += self._said("question_prefix", item, labels) + shown[0]
-            shown = shown[1:]
+            parts += [passage, said("question_prefix"), question]
         if self.shows_labels:
-            text += self._choice_block(shown, labels)
-        separator = self.section_separator
+            is_own = self.question_choice_delimiter is not None
+            before = "question_choice_delimiter" if is_own else "section_separator"
+            parts += [said(before), said("choices_prefix"), lines]
+        separator = "section_separator"
         for name in ("answer_instruction", "answer_prompt"):
             if getattr(self, name) is not None:
-                text += separator + self._said(name, item, labels)
-                separator = self.answer_separator
-        return text
+                parts += [said(separator), said(name)]
+                separator = "answer_separator"
+        return "".join(parts)
+
+    def _laid_out(self, item: Item, labels: tuple[str, ...], shown: tuple[str, ...]) -> str:
+        """Question and choices (``shown``), with the format's texts around them."""
+
+        def said(name: str) -> str:
+            return self._said(name, item, labels)
+
+        passage = (
+            said("context_prefix") + item.context + self.context_delimiter if item.context else ""
+        )
+        question, choices = (shown[0], shown[1:]) if self.show_question else ("", shown)
+        line = self.choice_format.format
+        lines = [
+            line(label=label, choice=choice)
+            for label, choice in zip(labels, choices, strict=self.shows_labels)
+        ]
+        return self.layout(said, passage, question, self.choice_delimiter.join(lines))
 
     def _sentence(self, item: Item, labels: tuple[str, ...], index: int) -> str:
         """What is scored for the choice at ``index``, by ``scored_format``."""
@@ -384,15 +399,6 @@ class PromptFormat:
         if "scored_format" not in self._jinja_texts:
             return self.scored_format or ""
         return self._rendered("scored_format", item, labels, variables)
-
-    def _choice_block(self, choices: Sequence[str], labels: tuple[str, ...]) -> str:
-        line = self.choice_format.format
-        lines = [
-            line(label=label, choice=text) for label, text in zip(labels, choices, strict=True)
-        ]
-        delimiter = self.question_choice_delimiter
-        before = self.section_separator if delimiter is None else delimiter
-        return f"{before}{self.choices_prefix}{self.choice_delimiter.join(lines)}"
 
     @cached_property
     def _jinja_texts(self) -> dict[str, Field]:
