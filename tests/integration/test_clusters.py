@@ -103,8 +103,8 @@ def test_without_a_cluster_nothing_changes(work: Workplace) -> None:
         ("passage", {"passage": None}, "the doc has None there"),
         ("passage", {"passage": ""}, "the doc has '' there"),
         ("passage", {"passage": ["p"]}, "the doc has ['p'] there"),
-        (3, {}, "cluster cannot be 3"),
-        (["passage"], {}, "cluster cannot be ['passage']"),
+        (3, {}, "cluster must be a field of the docs"),
+        (["passage"], {}, "or Jinja, not ['passage']"),
     ],
 )
 @pytest.mark.parametrize("formats", ["mcqa", ...])

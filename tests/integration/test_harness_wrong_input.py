@@ -115,7 +115,7 @@ def test_a_class_that_cannot_be_made(place: Workplace) -> None:
     ("keys", "words"),
     [
         ({"process_docs": "helper.f"}, ["process_docs", "'helper.f'", "`process_docs: !function "]),
-        ({"process_results": 3}, ["process_results must be a function, not 3"]),
+        ({"process_results": 3}, ["process_results must be a function", "not 3"]),
         ({"custom_dataset": "helper.f"}, ["custom_dataset", "!function"]),
         ({"fewshot_config": {"process_docs": "f"}}, ["fewshot_config.process_docs", "!function"]),
         ({"fewshot_config": {"smaples": []}}, ["fewshot_config", "Did you mean 'samples'?"]),

@@ -266,7 +266,7 @@ def test_the_dummy_counts_words(place: Workplace) -> None:
         ({"normalization": "tokens"}, "Did you mean 'token'?"),
         (
             {"normalization": ["pmi"]},
-            "Expected one of none, character, byte, token, pmi, calibrated",
+            "must be one of none, character, byte, token, pmi, calibrated",
         ),
         ({"formats": {"cloze": {"normalization": "chars"}}}, "one of none, character"),
         ({"formats": {"generate": {"normalization": "pmi"}}}, "this format generates text"),

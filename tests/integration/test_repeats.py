@@ -166,4 +166,4 @@ def test_the_table_shows_them(work: Workplace) -> None:
 def test_less_than_one_reply_is_refused(work: Workplace, repeats: object) -> None:
     done = work.run("--tasks", work.task(formats="generate", repeats=repeats))
     assert done.code == 1
-    assert "repeats must be a whole number from 1 up" in done.err
+    assert "repeats must be a whole number from 1 to 100,000" in done.err

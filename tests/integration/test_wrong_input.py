@@ -86,7 +86,9 @@ def test_yaml_that_cannot_be_read(place: Workplace, content: str | bytes, words:
 def test_more_repeats_than_anyone_can_ask_for(place: Workplace) -> None:
     place.rows()
     path = place.task(repeats=1_000_000_000)
-    assert_refused(place, place.run("--tasks", path), "'t'", "repeats is 1,000,000,000", "At most")
+    assert_refused(
+        place, place.run("--tasks", path), "'t'", "repeats must be", "to 100,000, not 1000000000"
+    )
 
 
 def test_a_circle_of_includes_shows_the_chain(place: Workplace) -> None:

@@ -4,223 +4,195 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from lm_eval.config.fields import compile_field, shorten
-from lm_eval.errors import ConfigError, did_you_mean, listing
+from msgspec import Meta
+
+from lm_eval.config.fields import compile_field
+from lm_eval.config.schema import Key, check, one_of
+from lm_eval.errors import ConfigError
 from lm_eval.formats.checks import NORMALISATIONS
 from lm_eval.formats.gold import TARGET_TYPES
+from lm_eval.tasks.keys.rows import UNFOLD_EXAMPLE
 
 if TYPE_CHECKING:
     from lm_eval.tasks.config import TaskConfig
 
 OUTPUT_TYPES = ("multiple_choice", "generate_until", "loglikelihood", "loglikelihood_rolling")
-TEXTS = (
-    *("description", "target_delimiter", "fewshot_delimiter", "gen_prefix", "language"),
-    *("training_split", "validation_split", "test_split", "fewshot_split"),
-)
-FEWSHOT_KEYS = (
-    *("sampler", "samples", "ids", "id", "split", "process_docs", "where", "fewshot_indices"),
-    *("doc_to_context", "doc_to_text", "doc_to_choice", "doc_to_target", "doc_to_rationale"),
-    *("gen_prefix", "target_delimiter", "fewshot_delimiter"),
-)
-"""Keys of ``fewshot_config``; ``fewshot_indices`` has no effect, as in the harness."""
+_LISTED = Annotated[list[str], Meta(min_length=1)]
+_FILES = str | _LISTED
+_IDS = Annotated[list[str | int], Meta(min_length=1)]
+_TEXT = Key(str, "a text", takes_code=True)
+_NAME = Key(str, "a text")
+_MAPPING = Key(dict, "a mapping")
+ANYTHING = Key(Any, "", takes_code=True)
 
 
-MOST_REPEATS = 100_000
+def _function(name: str) -> Key:
+    words = (
+        f"a function: write `{name}: !function utils.name` for the function `name` in the file "
+        "utils.py beside the task's"
+    )
+    return Key(None, words, takes_code=True)
+
+
+def _field(words: str) -> Key:
+    return Key(str, f"a field of the docs {words}, or Jinja", takes_code=True)
+
+
+def _row_filter(key: str) -> Key:
+    return Key(
+        str,
+        f"one expression that is true or false for a row: `{key}: \"{{{{ category == 'biology' }}}}\"`",
+        takes_code=True,
+        fits=lambda spec: compile_field(spec).kind in ("expression", "word"),
+    )
+
+
+def _are_bad_docs(reasons: Mapping[str, Any]) -> bool:
+    expressions = [named for named in reasons.values() if isinstance(named, str)]
+    return all(compile_field(named).kind == "expression" for named in expressions)
+
+
+def _is_unfolding(spec: Mapping[str, str]) -> bool:
+    ((name, values),) = spec.items()
+    return name.isidentifier() and name != "doc" and bool(values.strip())
+
+
+def _are_fields(specs: Any) -> bool:
+    fields = score_fields(specs).values()
+    return bool(fields) and all(isinstance(spec, str) or callable(spec) for spec in fields)
+
+
+SCHEMA: dict[str, Key] = {
+    **dict.fromkeys(("description", "gen_prefix", "language"), _TEXT),
+    **dict.fromkeys(
+        ("target_delimiter", "fewshot_delimiter"),
+        Key(str, "a text", takes_code=True, takes_null=False),
+    ),
+    **dict.fromkeys(("training_split", "validation_split", "test_split", "fewshot_split"), _TEXT),
+    **dict.fromkeys(
+        ("dataset_kwargs", "fewshot_config", "generation_kwargs", "metadata"), _MAPPING
+    ),
+    **{key: _function(key) for key in ("process_docs", "process_results", "custom_dataset")},
+    "output_type": one_of(OUTPUT_TYPES),
+    "normalization": one_of(NORMALISATIONS),
+    "target_type": one_of(
+        TARGET_TYPES,
+        "what doc_to_target gives: "
+        + "; ".join(f"{n}: {what}" for n, what in TARGET_TYPES.items()),
+    ),
+    "cluster": _field("that says what belongs together, such as `cluster: passage_id`"),
+    "fewshot_match": _field(
+        "that a doc and its examples have in common, such as `fewshot_match: category`"
+    ),
+    "primary_metric": Key(
+        str | _LISTED,
+        "the name of a metric, such as `primary_metric: f1`, or a list of names; the first that fits "
+        "counts",
+    ),
+    "skip_docs": Key(
+        Annotated[dict[Any, list[str | int] | str], Meta(min_length=1)],
+        "reasons with the numbers or ids of docs, or with one expression: `skip_docs: {two equal "
+        "options: [86]}`",
+        fits=_are_bad_docs,
+    ),
+    "redact": Key(bool, "true or false"),
+    "shuffle_choices": Key(int | str, "a seed, a whole number such as 1"),
+    "where": _row_filter("where"),
+    "unfold": Key(
+        Annotated[dict[str, str], Meta(min_length=1, max_length=1)],
+        f"one variable with the list of its values in a row: `unfold: {UNFOLD_EXAMPLE}`",
+        fits=_is_unfolding,
+    ),
+    "score_by": Key(
+        Any,
+        "the field of the docs by which scores are wanted, such as `score_by: subject`, Jinja, a list "
+        "of such, or names for them: `score_by: {level: '{{ difficulty // 2 }}'}`",
+        takes_code=True,
+        fits=_are_fields,
+    ),
+    "checks": Key(
+        dict[str, Any],
+        "the fields of the docs that list the checks of a reply and their arguments: `checks: {ids: "
+        "instruction_id_list, arguments: kwargs}`",
+        fits=lambda value: "ids" in value,
+    ),
+    "num_fewshot": Key(Annotated[int, Meta(ge=0)], "a whole number from 0 up"),
+    "repeats": Key(
+        Annotated[int, Meta(ge=1, le=100_000)], "a whole number from 1 to 100,000", takes_null=False
+    ),
+    "dataset_revision": Key(
+        Annotated[str, Meta(pattern=r"\S")], "a commit, branch or tag, in quotes"
+    ),
+    "dataset_files": Key(
+        _FILES | dict[str, _FILES],
+        "files of the data set by split, such as `{test: data/test-*.parquet}`",
+    ),
+}
+"""The keys of a task that not every value fits."""
+FEWSHOT_SCHEMA: dict[str, Key] = {
+    **dict.fromkeys(("sampler", "samples", "id", "fewshot_indices", "gen_prefix"), ANYTHING),
+    "ids": Key(
+        _IDS,
+        "a list of rows by id, each once, such as `ids: [q7, q12]`",
+        fits=lambda ids: len(set(map(str, ids))) == len(ids),
+    ),
+    "split": _NAME,
+    "process_docs": _function("process_docs"),
+    "where": _row_filter("where"),
+    **dict.fromkeys(
+        (
+            *("doc_to_context", "doc_to_text", "doc_to_choice", "doc_to_target"),
+            *("doc_to_rationale", "target_delimiter", "fewshot_delimiter"),
+        ),
+        ANYTHING,
+    ),
+}
+"""``fewshot_indices`` has no effect, as in the harness."""
+
+_OF_DOCS = Key(str | list, "a field of the docs, Jinja, or a list", takes_code=True)
+CHECKS_SCHEMA = {"ids": _OF_DOCS, "arguments": _OF_DOCS}
 
 
 def check_values(config: TaskConfig) -> None:
-    """Refuse values that are wrong for any doc."""
+    """Refuse values that are wrong for any doc, and keys that contradict each other."""
     where = f"Task {config.task!r}"
-    _check_names(config, where)
-    _check_target_type(config.target_type, where)
-    for key, advice in _FIELDS_OF_DOCS.items():
-        _check_field(key, getattr(config, key), advice, where)
-    _check_primary(config.primary_metric, where)
-    _check_bad_docs(config.skip_docs, where)
+    values = config.as_written()
+    check({key: values[key] for key in SCHEMA}, SCHEMA, where)
+    settings = config.fewshot_config or {}
+    check(settings, FEWSHOT_SCHEMA, where, "fewshot_config")
+    check(config.checks or {}, CHECKS_SCHEMA, where, "checks")
     if config.sample_rows is not None:
         from lm_eval.tasks.keys.sample_rows import check_sample_rows
 
         check_sample_rows(config.sample_rows, where)
-    _check_seed(config.shuffle_choices, where)
-    if not isinstance(config.redact, bool | None):
-        raise ConfigError(
-            f"{where}: redact must be true or false, not {shorten(config.redact)}.", key="redact"
+    if config.columns is not None:
+        from lm_eval.data.named_splits import expected_columns
+
+        try:
+            expected_columns(config.columns)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}", key="columns") from None
+    problem, key = "", "checks"
+    if config.checks is not None and config.process_results is not None:
+        problem = "checks and process_results both score the replies. Keep one"
+    elif config.checks is not None and config.output_type not in (None, "generate_until"):
+        problem = f"checks are for generated text, not for output_type {config.output_type}"
+    elif settings.get("ids") is None and "id" in settings:
+        problem, key = (
+            "fewshot_config.id says where the ids of rows are: add `ids`",
+            "fewshot_config",
         )
-    _check_filter(config.where, "where", where)
-    _check_unfolding(config.unfold, where)
-    _check_score_by(config.score_by, where)
-    _check_checks(config, where)
-    for name, least in (("num_fewshot", 0), ("repeats", 1)):
-        _check_count(name, getattr(config, name), least, where)
-    if config.repeats > MOST_REPEATS:
-        raise ConfigError(
-            f"{where}: repeats is {config.repeats:,}, and each doc is asked that many times. At most "
-            f"{MOST_REPEATS:,} are possible.",
-            key="repeats",
-        )
-    for name in TEXTS:
-        value = getattr(config, name)
-        if not isinstance(value, str) and not callable(value) and not _may_be_unset(name, value):
-            raise ConfigError(f"{where}: {name} must be a text, not {shorten(value)}.")
-    for name in ("dataset_kwargs", "fewshot_config", "generation_kwargs", "metadata"):
-        value = getattr(config, name)
-        if value is not None and not isinstance(value, Mapping):
-            raise ConfigError(f"{where}: {name} must be a mapping, not {shorten(value)}.")
-    for name in ("process_docs", "process_results", "custom_dataset"):
-        _check_function(name, getattr(config, name), where)
-    _check_fewshot_config(config.fewshot_config or {}, where)
-    _check_data_keys(config, where)
-
-
-def _check_seed(seed: Any, where: str) -> None:
-    if seed is None or (isinstance(seed, int | str) and not isinstance(seed, bool)):
-        return
-    raise ConfigError(
-        f"{where}: shuffle_choices must be a seed, a whole number such as 1, not {shorten(seed)}.",
-        key="shuffle_choices",
-    )
-
-
-def _check_names(config: TaskConfig, where: str) -> None:
-    if config.output_type is not None and config.output_type not in OUTPUT_TYPES:
-        raise ConfigError(
-            f"{where}: unknown output_type {shorten(config.output_type)}."
-            f"{did_you_mean(str(config.output_type), OUTPUT_TYPES)} "
-            f"Types: {listing(OUTPUT_TYPES)}."
-        )
-    if config.normalization is not None and config.normalization not in list(NORMALISATIONS):
-        raise ConfigError(
-            f"{where}: normalization cannot be {shorten(config.normalization)}."
-            f"{did_you_mean(str(config.normalization), NORMALISATIONS)} "
-            f"Expected one of {listing(NORMALISATIONS)}.",
-            key="normalization",
-        )
-
-
-def _check_bad_docs(reasons: Any, where: str) -> None:
-    if reasons is None:
-        return
-    example = "`skip_docs: {two equal options: [86]}`"
-    if not isinstance(reasons, Mapping) or not reasons:
-        raise ConfigError(
-            f"{where}: skip_docs must map reasons to docs, such as {example}, not {shorten(reasons)}.",
-            key="skip_docs",
-        )
-    for reason, named in reasons.items():
-        if isinstance(named, list):
-            if all(isinstance(name, str | int) and not isinstance(name, bool) for name in named):
-                continue
-        elif isinstance(named, str) and compile_field(named).kind == "expression":
-            continue
-        raise ConfigError(
-            f"{where}: skip_docs has {shorten(named)} for the reason {str(reason)!r}. Give a list of "
-            f"doc numbers or ids, such as {example}, or one expression: "
-            '`"{{ options | length < 2 }}"`.',
-            key="skip_docs",
-        )
-
-
-def _check_filter(spec: Any, key: str, where: str) -> None:
-    if spec is None or callable(spec):
-        return
-    if not isinstance(spec, str) or compile_field(spec).kind not in ("expression", "word"):
-        raise ConfigError(
-            f"{where}: {key} cannot be {shorten(spec)}. Give one expression that is true or false for a "
-            f"row: `{key}: \"{{{{ category == 'biology' }}}}\"`.",
-            key=key,
-        )
-
-
-def _check_unfolding(spec: Any, where: str) -> None:
-    """Refuse anything but one variable with its values."""
-    if spec is None:
-        return
-    if isinstance(spec, Mapping) and len(spec) == 1:
-        ((name, values),) = spec.items()
-        is_name = isinstance(name, str) and name.isidentifier() and name != "doc"
-        if is_name and isinstance(values, str) and values.strip():
-            return
-    from lm_eval.tasks.keys.rows import UNFOLD_EXAMPLE
-
-    raise ConfigError(
-        f"{where}: unfold cannot be {shorten(spec)}. Name one variable and the list of its values in a "
-        f"row: `unfold: {UNFOLD_EXAMPLE}`.",
-        key="unfold",
-    )
-
-
-def _check_target_type(value: Any, where: str) -> None:
-    if value is not None and (not isinstance(value, str) or value not in TARGET_TYPES):
-        meanings = "; ".join(f"{name}: {meaning}" for name, meaning in TARGET_TYPES.items())
-        raise ConfigError(
-            f"{where}: target_type cannot be {shorten(value)}."
-            f"{did_you_mean(str(value), TARGET_TYPES)} It says what doc_to_target gives: {meanings}.",
-            key="target_type",
-        )
-
-
-_FIELDS_OF_DOCS = {
-    "cluster": "of the docs that says what belongs together, such as `cluster: passage_id`",
-    "fewshot_match": (
-        "that a doc and its examples have in common, such as `fewshot_match: category`"
-    ),
-}
-"""Key → which field of the docs it names."""
-
-
-def _check_field(key: str, value: Any, advice: str, where: str) -> None:
-    if value is not None and not isinstance(value, str) and not callable(value):
-        raise ConfigError(
-            f"{where}: {key} cannot be {shorten(value)}. Name the field {advice}, or give Jinja.",
-            key=key,
-        )
-
-
-CHECK_KEYS = ("ids", "arguments")
-
-
-def _check_checks(config: TaskConfig, where: str) -> None:
-    value = config.checks
-    if value is None:
-        return
-    line = "`checks: {ids: instruction_id_list, arguments: kwargs}`"
-    if not isinstance(value, Mapping) or "ids" not in value:
-        raise ConfigError(
-            f"{where}: checks cannot be {shorten(value)}. Name the fields of the docs that list the "
-            f"checks of a reply and their arguments: {line}.",
-            key="checks",
-        )
-    for key, spec in value.items():
-        if key not in CHECK_KEYS or not (isinstance(spec, str | list) or callable(spec)):
-            raise ConfigError(
-                f"{where}: checks has {str(key)!r}: {shorten(spec)}."
-                f"{did_you_mean(str(key), CHECK_KEYS)} Its keys are ids and arguments, each a field of "
-                f"the docs, Jinja, or a list: {line}.",
-                key="checks",
-            )
-    if config.process_results is not None:
-        raise ConfigError(
-            f"{where}: checks and process_results both score the replies. Keep one.", key="checks"
-        )
-    if config.output_type not in (None, "generate_until"):
-        raise ConfigError(
-            f"{where}: checks are for generated text, not for output_type {config.output_type}.",
-            key="checks",
-        )
-
-
-def _check_score_by(value: Any, where: str) -> None:
-    specs = list(score_fields(value).values())
-    is_field = all(isinstance(spec, str) or callable(spec) for spec in specs)
-    if value is not None and (not specs or not is_field):
-        raise ConfigError(
-            f"{where}: score_by cannot be {shorten(value)}. Name the field of the docs by which scores "
-            "are wanted, such as `score_by: subject`, give Jinja, a list of such, or names for them: "
-            "`score_by: {level: '{{ difficulty // 2 }}'}`.",
-            key="score_by",
-        )
+    elif settings.get("ids") is not None:
+        for other in ("samples", "sampler"):
+            if settings.get(other) is not None:
+                key = "fewshot_config"
+                problem = (
+                    f"fewshot_config has `ids` and `{other}`, which both choose rows. Keep one"
+                )
+    if problem:
+        raise ConfigError(f"{where}: {problem}.", key=key)
 
 
 def score_fields(score_by: Any) -> dict[str, Any]:
@@ -231,107 +203,6 @@ def score_fields(score_by: Any) -> dict[str, Any]:
         return dict(score_by)
     specs = score_by if isinstance(score_by, list | tuple) else [score_by]
     return {str(getattr(spec, "attribute", None) or spec): spec for spec in specs}
-
-
-def _check_primary(value: Any, where: str) -> None:
-    names = value if isinstance(value, list | tuple) else [value]
-    if value is not None and (not names or not all(isinstance(name, str) for name in names)):
-        raise ConfigError(
-            f"{where}: primary_metric cannot be {shorten(value)}. Give the name of a metric, such as "
-            "`primary_metric: f1`, or a list of names; the first that fits counts.",
-            key="primary_metric",
-        )
-
-
-def _check_count(name: str, value: Any, least: int, where: str) -> None:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    if value is not None and (not is_whole or value < least):
-        raise ConfigError(
-            f"{where}: {name} must be a whole number from {least} up, not {shorten(value)}."
-        )
-
-
-def _may_be_unset(name: str, value: Any) -> bool:
-    return value is None and name not in ("target_delimiter", "fewshot_delimiter")
-
-
-def _check_function(name: str, value: Any, where: str) -> None:
-    if value is not None and not callable(value):
-        raise ConfigError(
-            f"{where}: {name} must be a function, not {shorten(value)}. Write `{name}: !function "
-            "utils.name` for the function `name` in the file utils.py beside the task's."
-        )
-
-
-def _check_data_keys(config: TaskConfig, where: str) -> None:
-    revision, files = config.dataset_revision, config.dataset_files
-    if revision is not None and (not isinstance(revision, str) or not revision.strip()):
-        raise ConfigError(
-            f"{where}: dataset_revision must be a commit, branch or tag, not {shorten(revision)}. Put "
-            "it in quotes.",
-            key="dataset_revision",
-        )
-    by_split = files if isinstance(files, Mapping) else {"test": files}
-    for split, names in by_split.items() if files is not None else ():
-        listed = names if isinstance(names, list) else [names]
-        if not listed or not all(isinstance(name, str) and name for name in (split, *listed)):
-            raise ConfigError(
-                f"{where}: dataset_files must name files of the data set by split, such as `{{test: "
-                f"data/test-*.parquet}}`, not {shorten(files)}.",
-                key="dataset_files",
-            )
-    if config.columns is not None:
-        from lm_eval.data.named_splits import expected_columns
-
-        try:
-            expected_columns(config.columns)
-        except ConfigError as error:
-            raise ConfigError(f"{where}: {error}", key="columns") from None
-
-
-def _check_fewshot_config(settings: Mapping[str, Any], where: str) -> None:
-    for key in settings:
-        if key not in FEWSHOT_KEYS:
-            raise ConfigError(
-                f"{where}: fewshot_config has no key {str(key)!r}."
-                f"{did_you_mean(str(key), FEWSHOT_KEYS)} Keys: {listing(FEWSHOT_KEYS)}."
-            )
-    _check_function("fewshot_config.process_docs", settings.get("process_docs"), where)
-    _check_filter(settings.get("where"), "fewshot_config.where", where)
-    _check_example_ids(settings, where)
-    split = settings.get("split")
-    if split is not None and not isinstance(split, str):
-        raise ConfigError(
-            f"{where}: fewshot_config.split must be the name of a split, not {shorten(split)}."
-        )
-
-
-def _check_example_ids(settings: Mapping[str, Any], where: str) -> None:
-    """Refuse ``ids`` that do not name rows, and other settings that choose rows."""
-    ids = settings.get("ids")
-    if ids is None:
-        if "id" in settings:
-            raise ConfigError(
-                f"{where}: fewshot_config.id says where the ids of rows are, but there are no `ids`.",
-                key="fewshot_config",
-            )
-        return
-    names = ids if isinstance(ids, list) else []
-    if not names or not all(isinstance(n, str | int) and not isinstance(n, bool) for n in names):
-        raise ConfigError(
-            f"{where}: fewshot_config.ids must list rows by id, such as `ids: [q7, q12]`, not "
-            f"{shorten(ids)}.",
-            key="fewshot_config",
-        )
-    if len({str(name) for name in names}) < len(names):
-        raise ConfigError(f"{where}: fewshot_config.ids names a row twice.", key="fewshot_config")
-    for other in ("samples", "sampler"):
-        if settings.get(other) is not None:
-            raise ConfigError(
-                f"{where}: fewshot_config has `ids` and `{other}`. The rows that are named are shown in "
-                "the order of the list; keep one of the two.",
-                key="fewshot_config",
-            )
 
 
 def with_files_located(keys: Mapping[str, Any], source: str) -> Mapping[str, Any]:
@@ -376,20 +247,11 @@ def _file_of_examples(keys: Mapping[str, Any]) -> str | None:
 def location_within(
     source: str, key: str | None, written: Mapping[str, Any]
 ) -> tuple[str, int | None]:
-    """File and line of a key inside ``formats`` or ``template``; only the task's file if not found."""
+    """File and line of a key, at the top or inside ``formats`` or ``template``; else only the file."""
     from lm_eval.config.yaml import locate_key
 
     inner = written.get("formats")
     names = list(inner) if isinstance(inner, Mapping) else []
-    routes = [("formats",), ("template",), *(("formats", str(name)) for name in names)]
+    routes = [(), ("formats",), ("template",), *(("formats", str(name)) for name in names)]
     lines = [locate_key(source, (*route, key)) for route in routes] if key else []
     return next((location for location in lines if location), (source, None))
-
-
-def location_of(source: str | None, key: str) -> tuple[str | None, int | None]:
-    """File and line of a key: in the task's file, or in the include that supplies it."""
-    if source is None:
-        return None, None
-    from lm_eval.config.yaml import locate_key
-
-    return locate_key(source, (key,)) or (source, None)

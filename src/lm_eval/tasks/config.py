@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
-from lm_eval.errors import ConfigError, FormatError, LmEvalWarning, did_you_mean, few_names, listing
+from lm_eval.config.schema import check
+from lm_eval.errors import ConfigError, FormatError, LmEvalWarning, listing
 from lm_eval.formats.compile import (
     compile_formats,
     find_format,
@@ -35,7 +36,7 @@ from lm_eval.formats.templates import (
 )
 from lm_eval.formats.variants import in_language
 from lm_eval.registry import TEMPLATES
-from lm_eval.tasks.checks import check_values, location_of, location_within, with_rows_of_files
+from lm_eval.tasks.checks import ANYTHING, check_values, location_within, with_rows_of_files
 from lm_eval.tasks.prompts import FormatPrompts, RawFields
 
 if TYPE_CHECKING:
@@ -169,8 +170,8 @@ class TaskConfig:
                 f"Task {self.task!r} has both `template` and `formats`; they are two spellings of "
                 "the same thing. Keep one."
             )
-        check_values(self)
         self._assigned, self.own_formats = {}, {}
+        check_values(self)
         if self.formats is not None:
             self.own_formats = compile_formats(self.formats, task=str(self.task))
         elif self.template is not None:
@@ -194,19 +195,9 @@ class TaskConfig:
     def from_mapping(cls, mapping: Mapping[str, Any], *, source: str | None = None) -> TaskConfig:
         """A config from YAML data; an unknown key is an error with its line and the nearest key."""
         keys = {name: value for name, value in mapping.items() if name not in NOT_CONFIG}
-        for key in keys:
-            if key not in CONFIG_KEYS:
-                path, line = location_of(source, key)
-                raise ConfigError(
-                    f"{f'{path}, line {line}: ' if line else f'{path}: ' if path else ''}"
-                    f"task {mapping.get('task')!r} has an unknown key "
-                    f"{str(key)!r}.{did_you_mean(str(key), CONFIG_KEYS)} "
-                    f"Keys: {few_names(str(key), CONFIG_KEYS)}.",
-                    path=path,
-                    line=line,
-                )
-        keys = dict(with_rows_of_files(keys, source))
         try:
+            check(dict.fromkeys(keys), _ALL_KEYS, f"Task {mapping.get('task')!r}")
+            keys = dict(with_rows_of_files(keys, source))
             config = cls(**keys)
         except ConfigError as error:
             if source is None or source in str(error):
@@ -465,6 +456,7 @@ class TaskConfig:
 
 CONFIG_KEYS = tuple(f.name for f in fields(TaskConfig) if f.init and f.name not in NOT_KEYS)
 _KEYS = frozenset(CONFIG_KEYS)
+_ALL_KEYS = dict.fromkeys(CONFIG_KEYS, ANYTHING)
 _EXAMPLE_FIELD = {"doc_to_text": "question", "doc_to_target": "answer", "doc_to_choice": "choices"}
 
 
