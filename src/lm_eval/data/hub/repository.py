@@ -575,7 +575,9 @@ def _answer(call: Callable[[], T], pulse: _Pulse | None = None) -> T:
         try:
             return _in_time(call, pulse or _Pulse())
         except Exception as raised:
-            error = raised.__cause__ if isinstance(raised, FileNotFoundError) else raised
+            # The library wraps what went wrong into "not found in the cache".
+            wrapped = raised.__cause__ if isinstance(raised, FileNotFoundError) else None
+            error = wrapped or raised
             status = getattr(getattr(error, "response", None), "status_code", None)
             if isinstance(error, DataError) or getattr(error, "errno", None) is not None:
                 raise
@@ -585,14 +587,11 @@ def _answer(call: Callable[[], T], pulse: _Pulse | None = None) -> T:
                     "characters that no token has. Copy it again."
                 ) from None
             if status is not None and status < 500 and status not in (408, 429):
-                raise (error or raised) from None
+                raise error from None
             if status is None or pause_s is None:
-                why = (
-                    f"it answers with HTTP {status}"
-                    if status
-                    else str(error) or type(error).__name__
-                )
-                raise UnreachableHubError(re.sub(r"^\[Errno -?\d+\] ", "", why)) from error
+                why = f"it answers with HTTP {status}" if status else str(error)
+                why = re.sub(r"^\[Errno -?\d+\] ", "", why) or type(error).__name__
+                raise UnreachableHubError(why) from error
             time.sleep(pause_s)
     raise AssertionError("the last attempt returns or raises")
 
