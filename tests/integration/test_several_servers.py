@@ -152,6 +152,47 @@ def test_a_server_that_refuses_for_a_while_leaves_its_work_to_the_others(work: W
     assert samples(work) == alone(work)
 
 
+UNFIT = (
+    (0, 429),
+    *((5, status) for status in (429, 400, 401, 404, 422)),
+    *((5, kind) for kind in ("html_200", "null", "no_choices", "error_200", "redirect")),
+)
+"""From which place on a server misbehaves for good, and how."""
+
+
+def test_one_of_three_servers_that_is_no_good_is_taken_out_and_reported(
+    work: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lm_eval.models.http.failures._FIRST_WAIT_S", 0.01)
+    wrong: list[Any] = []
+    for path, tasks in ((CHAT, "t@generate"), (COMPLETIONS, "t@cloze")):
+        right = alone(work, path, tasks)
+        for begins, kind in UNFIT:
+            # Scores are preceded by questions about what the server can do.
+            after = begins + (6 if begins and path == COMPLETIONS else 0)
+
+            def plan(seen: Seen, after: int = after, kind: str | int = kind) -> Fault | None:
+                return Fault(kind) if seen.place >= after else None
+
+            with (
+                FaultyServer(ToyServer(), faults=plan) as a,
+                FaultyServer(ToyServer(), latency_s=0.01) as b,
+                FaultyServer(ToyServer(), latency_s=0.01) as c,
+            ):
+                done = run(work, [a.url, b.url, c.url], path, tasks)
+                row = (path, after, kind)
+                if done.code:
+                    wrong.append((*row, done.err))
+                elif samples(work) != right:
+                    wrong.append((*row, "other answers"))
+                elif (kind != 429 or not after) and f"{a.url}{path} was taken out" not in done.err:
+                    wrong.append((*row, "not reported"))
+            for file in work.output.rglob("*"):
+                if file.is_file():
+                    file.unlink()
+    assert not wrong, wrong
+
+
 @pytest.mark.parametrize(
     ("path", "tasks"), [(COMPLETIONS, "t@mcqa"), (COMPLETIONS, "t@generate"), (CHAT, "t@generate")]
 )

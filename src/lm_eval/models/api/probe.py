@@ -74,9 +74,15 @@ def _shared(caller: ServerCaller, model: ServerModel) -> Ability:
         if not server.is_in:
             continue
         shown = shown_address(model.addresses[server.number])
-        with only(server.number):
-            probe = _Probe(caller, model)
-            abilities.append(probe.run())
+        try:
+            with only(server.number):
+                probe = _Probe(caller, model)
+                abilities.append(probe.run())
+        except RequestError as error:
+            caller.transport.servers.take_out(server, str(error))
+            if not any(other.is_in for other in caller.transport.servers.all):
+                raise
+            continue
         if first is None:
             first = shown, probe
         elif not first[1].agrees_with(probe) or abilities[0].lead != abilities[-1].lead:
@@ -354,7 +360,7 @@ class ServerCheck:
                 with caller.counting(task):
                     wrong = caller.transport.run(self.check(server.number))
             except RequestError as error:
-                if error.status is not None and error.status < 500:
+                if error.status is not None and not error.retryable:
                     raise  # a wrong key or path: it would be wrong again
                 errors.append(error)
                 caller.transport.servers.take_out(server, str(error))

@@ -365,13 +365,14 @@ class ServerFacts(TemplateLM, ABC):
             )
         if planner.empty:
             notes.append(f"{planner.empty} continuations have no token of their own and scored 0.")
-        for server in self._server_facts() if self._other_addresses else ():
-            if server["taken_out"]:
-                end = "did not come back" if server["is_out"] else "came back"
-                times = {1: "once"}.get(server["taken_out"], f"{server['taken_out']} times")
+        servers = self._calls.transport.servers.all if self._other_addresses else ()
+        for server, address in zip(servers, self.addresses, strict=False):
+            if server.times_out:
+                end = "came back" if server.is_in else "did not come back"
+                times = {1: "once"}.get(server.times_out, f"{server.times_out} times")
                 notes.append(
-                    f"{server['base_url']} was taken out {times} "
-                    f"because it did not answer, and {end}; it gave {server['answered']:,} answers."
+                    f"{shown_address(address)} was taken out {times} and {end}; it gave "
+                    f"{server.answered:,} answers. The reason: {server.last_why}"
                 )
         if overridden(self, ["eot_token_id"]):
             notes.append(

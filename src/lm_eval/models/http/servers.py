@@ -1,8 +1,8 @@
 """Several servers of the same thing: each has its own window, pauses and health.
 
 ``Servers`` says where the next request goes: to the server that is least busy for its size. One that
-does not answer is taken out; it comes back once ``check``, which the owner of the servers sets, finds
-that it answers, and answers as the others do.
+does not answer, or refuses what the others answer, is taken out; it comes back once ``check``, which the
+owner of the servers sets, finds that it answers, and answers as the others do.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
@@ -23,6 +23,7 @@ from lm_eval.models.http.pacing import Pace
 FAULTS_IN_A_ROW = 3
 """Consecutive faults that take a server out; one is enough if it cannot be reached."""
 _FIRST_OUT_S = 2.0
+_FIRST_PAUSE_S = 0.25
 _LONGEST_OUT_S = 60.0
 _GIVEN_UP_AFTER_S = 60.0
 """The run stops if no server has answered for this long."""
@@ -46,9 +47,13 @@ class Server:
     answered: int = 0
     faults: int = 0
     """In a row."""
+    refusals: int = 0
+    """In a row."""
     times_out: int = 0
     why_out: str | None = None
     """Why it gets no requests at present; None if it does."""
+    last_why: str = ""
+    """Why it was taken out last."""
     is_refused: bool = False
     """Whether it is out for good."""
     _out_s: float = _FIRST_OUT_S
@@ -70,6 +75,7 @@ class Server:
     def take_out(self, why: str) -> None:
         if self.is_in:
             self.times_out += 1
+            self.last_why = why
         self.why_out = why
         self._due_at = time.monotonic() + self._out_s
         self._out_s = min(_LONGEST_OUT_S, 2 * self._out_s)
@@ -116,14 +122,18 @@ class Servers:
 
     # -- one attempt -----------------------------------------------------------------------------
 
-    async def take(self, but: Server | None = None) -> Server:
-        """A slot at one of the servers, not ``but`` if there is another; to be given back."""
+    async def take(self, but: Collection[Server] = ()) -> Server:
+        """A slot at one of the servers, not of ``but`` if there is another; to be given back."""
         only = ONLY.get()
         while only is None:
             self._try_again()
-            ready = [server for server in self._in_turn() if server.has_room]
+            turn = self._in_turn()
+            others = [server for server in turn if server not in but] or turn
+            ready = [server for server in others if server.has_room]
             if ready:
-                return self._taken(min(ready, key=lambda s: (s is but, s.in_flight / s.pace.size)))
+                return self._taken(
+                    min(ready, key=lambda server: server.in_flight / server.pace.size)
+                )
             if any(server.is_in for server in self.all):
                 await self._slot()
             else:
@@ -140,8 +150,14 @@ class Servers:
 
     def answered(self, server: Server) -> None:
         server.answered += 1
-        server.faults = 0
+        server.faults = server.refusals = 0
         self._silent_since = None
+
+    def refused(self, server: Server) -> None:
+        """Leave a server alone for a while that asks for less without saying for how long."""
+        if not server.pace.is_paused and ONLY.get() is None:
+            server.refusals += 1
+            server.pace.pause(min(_LONGEST_OUT_S, _FIRST_PAUSE_S * 2.0 ** min(server.refusals, 16)))
 
     def failed(self, server: Server, failure: Failure) -> None:
         """Count a fault of the server; enough of them take it out."""
@@ -160,10 +176,10 @@ class Servers:
             self._silent_since = time.monotonic()
         self._wake()
 
-    def has_other(self, server: Server) -> bool:
-        """Whether a request that failed here can go to another server at once."""
+    def has_other(self, tried: Collection[Server]) -> bool:
+        """Whether a request that failed at these can go to another server at once."""
         return any(
-            other.is_in and not other.pace.is_paused for other in self.all if other is not server
+            other.is_in and not other.pace.is_paused for other in self.all if other not in tried
         )
 
     def close(self) -> None:

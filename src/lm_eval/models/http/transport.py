@@ -23,7 +23,7 @@ from lm_eval.errors import RequestError
 from lm_eval.models.http.client import CONNECT_S, Client, Target, TransportOptions, close_all
 from lm_eval.models.http.failures import Failure, Schedule, of_body, of_status
 from lm_eval.models.http.pacing import Meanwhile, Pace
-from lm_eval.models.http.servers import ONLY, Servers
+from lm_eval.models.http.servers import ONLY, Server, Servers
 
 T = TypeVar("T")
 J = TypeVar("J")
@@ -31,6 +31,7 @@ R = TypeVar("R")
 
 _SETTLE_S = 5.0
 _PATIENCE_S = 0.002
+_CHECK_WAIT_S = 2.0
 _BROKEN = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 
 
@@ -105,25 +106,40 @@ class Transport:
         headers: Mapping[str, str],
         decode: Callable[[bytes], T],
     ) -> Received[T]:
-        """As ``request``, from whichever server has room. If one fails, another is asked."""
-        servers, server = self.servers, None
+        """As ``request``, from whichever server has room. If one fails, another is asked.
+
+        Whether a reply that is refused (400) or cannot be read is the request's fault or the server's
+        shows when another server answers the same request: then it counts against the first.
+        """
+        servers, suspects = self.servers, dict[Server, Failure]()
         schedule = Schedule(self.options.max_retries, timeout_s=self.options.timeout_s)
-        begun_at, attempts, moves = time.monotonic(), 1, len(urls)
+        begun_at, attempts, moves, tried = time.monotonic(), 1, len(urls), set[Server]()
         while True:
-            server = await servers.take(but=server)
+            server = await servers.take(but=tried)
             try:
                 target = self._target(urls[server.number])
                 outcome = await self._send(target, server.pace, body, headers, decode)
             finally:
                 servers.give_back(server)
             if not isinstance(outcome, Failure):
+                suspects.pop(server, None)
+                for other, failure in suspects.items():
+                    servers.failed(other, failure)
                 servers.answered(server)
                 return Received(outcome, attempts)
-            if outcome.is_fault:
+            tried = {server, *suspects}
+            can_move = ONLY.get() is None and servers.has_other(tried)
+            if outcome.is_refusal:
+                servers.refused(server)
+            elif outcome.is_fault:
                 servers.failed(server, outcome)
+            elif outcome.stops_run and can_move:
+                servers.take_out(server, outcome.text)
+            else:
+                suspects[server] = outcome
+                can_move &= outcome.can_retry or len(suspects) == 1  # two agree: it is the request
             wait_s: float | None = 0.0
-            can_move = outcome.is_fault or outcome.is_refusal
-            if moves and can_move and servers.has_other(server) and ONLY.get() is None:
+            if moves and can_move:
                 moves -= 1
             else:
                 wait_s = self._wait(schedule, outcome, begun_at)
@@ -140,11 +156,13 @@ class Transport:
         return target
 
     def _wait(self, schedule: Schedule, failure: Failure, begun_at: float) -> float | None:
-        now = time.monotonic()
+        now, is_check = time.monotonic(), ONLY.get() is not None
+        if is_check and (failure.asked_wait_s or 0.0) > _CHECK_WAIT_S:
+            return None  # the others go on without it
         return schedule.next_wait(
             failure,
             used_s=now - begun_at,
-            idle_s=now - self._answered_at,
+            idle_s=math.inf if is_check else now - self._answered_at,
             connect_s=None if self._client.was_answered else CONNECT_S,
         )
 

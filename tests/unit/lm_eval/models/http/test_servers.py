@@ -43,7 +43,7 @@ def test_a_failed_request_goes_elsewhere() -> None:
         servers = Servers(4, 2)
         first = await servers.take()
         servers.give_back(first)
-        second = await servers.take(but=first)
+        second = await servers.take(but=[first])
         return first.number, second.number
 
     first, second = asyncio.run(main())
