@@ -1,6 +1,6 @@
 """How other harnesses read the held-out replies: their own extraction code, called as it is.
 
-    /path/to/venv/with/lighteval/bin/python benchmarks/peer_readers.py lighteval OUT.jsonl
+    /path/to/venv/with/lighteval/bin/python benchmarks/peer_readers.py lighteval OUT.jsonl [ROWS.jsonl]
     python benchmarks/readers.py --readings OUT.jsonl
 
 The first command runs in an environment that has the other harness (``lighteval``, ``inspect``,
@@ -18,6 +18,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from pathlib import Path
 from string import ascii_uppercase as LETTERS
 from typing import Any
 
@@ -31,6 +32,11 @@ LANGUAGES = {
     **{"it": "italian", "ru": "russian", "zh": "chinese", "ja": "japanese", "ko": "korean"},
     **{"ar": "arabic", "hi": "hindi"},
 }
+
+
+def files() -> list[Path]:
+    """The files of rows: those of the command line, or the held-out ones."""
+    return [Path(name) for name in sys.argv[3:]] or list(FILES[:2])
 
 
 def said(row: Row) -> str:
@@ -171,7 +177,7 @@ def lm_eval() -> dict[str, dict[str, Reader]]:
 
     @cache
     def flexible_answers() -> dict[str, str]:  # all at once: the filter lists Unicode at each call
-        rows = load(FILES[0])
+        rows = [row for path in files() for row in load(path) if row["format"] == "generate"]
         chosen = MultiChoiceRegexFilter(
             r"(\([A-Z]\))", group_select=-1, ignore_case=True, ignore_punctuation=True
         )
@@ -236,14 +242,14 @@ PEERS = {"lighteval": lighteval, "inspect": inspect, "lm_eval": lm_eval, "unitxt
 
 def readings(readers: dict[str, dict[str, Reader]]) -> Iterator[dict[str, str | None]]:
     """One record for each reply and reader: the reader's name, the row's id, the answer."""
-    for path in FILES[:2]:
+    for path in files():
         for row in load(path):
             for name, read in readers.get(row["format"], {}).items():
                 yield {"reader": name, "id": row["id"], "answer": read(row)}
 
 
 def main() -> None:
-    peer, out = sys.argv[1:]
+    peer, out = sys.argv[1:3]
     with open(out, "w", encoding="utf-8") as lines:
         for record in readings(PEERS[peer]()):
             lines.write(json.dumps(record, ensure_ascii=False) + "\n")

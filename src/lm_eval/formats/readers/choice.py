@@ -147,7 +147,7 @@ def conclusion(reply: ReplyText, phrase: re.Pattern[str] | None) -> Reading:
 
 def verdict(reply: ReplyText, _phrase: re.Pattern[str] | None) -> Reading:
     """The one choice that is called right."""
-    if reply.is_cut and len(reply.text) > _SHORT:
+    if len(reply.text) > (_SHORT if reply.is_cut else 3 * _SHORT):
         return NO_ANSWER
     rights, _ = reply.verdicts()
     if len(rights) != 1:
