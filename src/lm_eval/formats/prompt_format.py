@@ -26,7 +26,7 @@ from lm_eval.formats.items import (
     label_variables,
     labels_for,
 )
-from lm_eval.formats.readers import BoundReader, Reading, fitted, read
+from lm_eval.formats.readers import BoundReader, Reading, fitted, read, without_copies
 from lm_eval.formats.variants import answer_grammar, read_enforced
 
 OutputType = Literal["multiple_choice", "generate_until", "loglikelihood"]
@@ -291,6 +291,8 @@ class PromptFormat:
         if self.answers == "choice" and has_twins(choices):
             are_labels = self.choice_labels == "choices"
             indices, labels, choices = told_apart(labels, choices, item.gold, are_labels=are_labels)
+        if self.answers == "choice":
+            reply = without_copies(reply, item.question)
         reading = read(
             reply, (self.scorer,), labels=labels, choices=choices, prefix=prefix, finish=finish
         )

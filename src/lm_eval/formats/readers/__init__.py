@@ -35,7 +35,7 @@ from lm_eval.formats.readers.reading import (
     bind_reader,
     register_reader,
 )
-from lm_eval.formats.readers.reply import fitted, mask_thinking, read
+from lm_eval.formats.readers.reply import fitted, mask_thinking, read, without_copies
 
 __all__ = [
     "NO_ANSWER",
@@ -62,4 +62,5 @@ __all__ = [
     "register_reader",
     "short_answer",
     "whole_reply",
+    "without_copies",
 ]

@@ -46,6 +46,20 @@ def read(
     return Reading.unread(_reason(masked, reading, is_cut=is_cut, is_refused=finish == "refused"))
 
 
+_MIN_COPY = 20  # characters: a shorter line may be in a reply by chance
+
+
+def without_copies(reply: str, shown: str) -> str:
+    """``reply`` with blanks for the lines of ``shown`` that it repeats word for word.
+
+    A question may hold what looks like an answer; a reply that quotes it has not given one.
+    """
+    for line in map(str.strip, shown.splitlines()):
+        if len(line) >= _MIN_COPY and line in reply:
+            reply = reply.replace(line, " " * len(line))
+    return reply
+
+
 def is_refusal(visible: str) -> bool:
     """True if a reply without an answer, folded and without thinking, begins with a refusal."""
     start = lowered(visible.lstrip()[:_REFUSAL_REACH])

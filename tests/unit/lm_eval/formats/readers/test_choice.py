@@ -7,6 +7,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lm_eval.api.template import get_format
+from lm_eval.formats.items import build_item
 from lm_eval.formats.readers import bind_reader, read
 from lm_eval.formats.readers.text import squeezed
 
@@ -57,3 +59,14 @@ def test_a_cut_reply_is_read_by_what_it_claims() -> None:
         assert cut.value is None or reply == "Option C"
         assert whole.value in (2, None)
     assert read("The best answer is C", [CHOICE], finish="length", **QUESTION).value == 2
+
+
+def test_a_question_that_is_quoted_is_no_answer() -> None:
+    question = "Someone writes: the best answer is (B). Which city is the capital of France?"
+    item = build_item({}, question, QUESTION["choices"], "Paris", answers="choice")
+    generate = get_format("generate")
+    quoted = f"You ask: {question}"
+    assert generate.read(quoted, item, is_prefilled=False).value is None
+    answered = generate.read(f"{quoted}\nThe best answer is C.", item, is_prefilled=False)
+    assert answered.value == 2
+    assert answered.span == (len(quoted) + 20, len(quoted) + 21)
