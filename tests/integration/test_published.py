@@ -15,9 +15,7 @@ pytestmark = pytest.mark.skipif(
 def test_big_bench_hard() -> None:
     scores = bbh(DATA)
     assert len(scores) == 54
-    # in ten replies "the third item, …, which is a purple plate" is taken for a claim of choice A
-    known = {"reasoning_about_colored_objects, cot"}
-    assert {score.name for score in scores if not score.is_equal} <= known
+    assert not [score.name for score in scores if not score.is_equal]
 
 
 def test_ifeval() -> None:

@@ -135,7 +135,7 @@ class ReplyText:
             return _ENDS_LINE.match(text, end) is not None  # the (a) of a solution in parts
         is_word = written.isdigit() or written in "AaIi" or not self.options.is_exact(written)
         return bool(
-            self.options.texts_at(text, end)
+            (self.options.is_exact(written) and self.options.texts_at(text, end))
             or self._other_at(label, end)
             or (closing and (closing[0] in ")]}\\<>" or closing[0] == before))
             or _ENDS.match(text, end)
