@@ -33,7 +33,7 @@ from lm_eval.text.secrets import known_secrets
 
 APPLICATION_ID = 0x6C6D6576
 """In the file's header: an SQLite file without it belongs to another program."""
-VERSION = 1
+VERSION = 2
 BUSY_S = 60.0
 _LOG_PAGES = 8000
 """Pages of the log after which they go into the file itself: keys are random, so that a long log writes
@@ -226,23 +226,24 @@ class AnswerStore:
                 for statement in _SCHEMA:
                     db.execute(statement)
                 _stamp(db)
-            self._check_version(db)
-            _bring_up_to_date(db)
+            if self._checked_version(db) == 1:
+                _bring_up_to_date(db)
             db.execute("COMMIT")
         except BaseException:
             db.close()
             raise
         return db
 
-    def _check_version(self, db: sqlite3.Connection) -> None:
+    def _checked_version(self, db: sqlite3.Connection) -> int:
         if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise not_a_store(self.path, "it is an SQLite file of another program")
-        version = db.execute("PRAGMA user_version").fetchone()[0]
-        if version != VERSION:
+        version = int(db.execute("PRAGMA user_version").fetchone()[0])
+        if not 1 <= version <= VERSION:
             raise StoreError(
                 f"{self.path} holds answers in a form ({version}) that this release, which writes "
                 f"form {VERSION}, cannot read. Name another file, or use the release that made it."
             )
+        return version
 
     def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """What a query finds; nothing in a store that was begun anew."""
@@ -309,9 +310,8 @@ def _stamp(db: sqlite3.Connection) -> None:
 
 
 def _bring_up_to_date(db: sqlite3.Connection) -> None:
-    """Bring what older releases kept in other tables into those of the schema."""
-    if "tokens_thought" not in {row[1] for row in db.execute("PRAGMA table_info(usage)")}:
-        db.execute("ALTER TABLE usage ADD COLUMN tokens_thought INTEGER DEFAULT 0")
+    """Bring what form 1 kept in other tables, if at all, into those of the schema."""
+    db.execute("ALTER TABLE usage ADD COLUMN tokens_thought INTEGER DEFAULT 0")
     tables = {row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if "thought" in tables:
         db.execute(
@@ -322,3 +322,4 @@ def _bring_up_to_date(db: sqlite3.Connection) -> None:
     if "journal" in tables:  # the last of equal keys counts
         db.execute("INSERT OR REPLACE INTO answers SELECT * FROM journal ORDER BY rowid")
         db.execute("DROP TABLE journal")
+    _stamp(db)

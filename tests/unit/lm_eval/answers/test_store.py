@@ -512,6 +512,7 @@ def test_a_run_goes_on_with_the_tables_of_older_releases(tmp_path: Path) -> None
         f"INSERT INTO thought VALUES ('{process}', 't', 5)",
         "CREATE TABLE journal (key BLOB, answer TEXT, checksum INTEGER)",
         "INSERT INTO journal SELECT key, 'x', 0 FROM answers",
+        "PRAGMA user_version = 1",
     ):
         old._db.execute(statement)
     for number in (1, 9):
