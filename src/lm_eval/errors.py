@@ -155,6 +155,10 @@ class DataError(LmEvalError):
     """A data file, split or row that cannot be read."""
 
 
+class NotFetchedError(DataError):
+    """Data of a hub that is not in the cache, while the hub cannot be asked."""
+
+
 class FieldError(LmEvalError):
     """A field spec that has no value on a doc.
 

@@ -662,6 +662,26 @@ def test_validate_prints_one_line_for_the_tasks_of_a_family_that_are_ok(place: W
     assert len(place.cli(*asked, "--verbose").out.splitlines()) == 59
 
 
+def test_validate_all_counts_data_that_is_not_fetched_apart(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setenv("HF_HOME", str(place.folder / "cache"))
+    place.write("tasks/utils.py", "def scored(doc, results):\n    return {'acc': 1}\n")
+    place.write(
+        "tasks/t.yaml",
+        "{task: t, dataset_path: some/data, test_split: test, output_type: multiple_choice, "
+        "doc_to_text: '{{q}}', doc_to_target: '{{a}}', doc_to_choice: '{{c}}', "
+        "process_results: !function utils.scored}",
+    )
+    folder = ("--include_path", "tasks")
+    done = place.cli("validate", "--all", *folder)
+    assert done.code == 0, done.out
+    assert "no data  on a hub (1 task): t" in done.out
+    assert "0 with errors, 1 not checked because their data is not in the cache." in done.out
+    assert place.cli("validate", "--tasks", "t", *folder).code == 1
+
+
 def test_validate(place: Workplace) -> None:
     outcome = place.cli("validate", "--tasks", "demo_mcq@*,demo_short")
     assert outcome.code == 0

@@ -20,6 +20,7 @@ from lm_eval.errors import (
     LmEvalError,
     LmEvalWarning,
     MissingExtraError,
+    NotFetchedError,
     UnsupportedError,
     UsageError,
     listing,
@@ -44,6 +45,7 @@ class CheckOutcome(Enum):
 
     OK = "ok"
     NO_DATA = "ok without their docs"
+    NOT_FETCHED = "not checked because their data is not in the cache"
     NEEDS_CODE = "not checked because they need --run_code"
     NEEDS_PACKAGE = "needing a package that is not installed"
     UNSUPPORTED = "using something that this release does not support"
@@ -157,6 +159,8 @@ def finding_of(name: str, error: LmEvalError, *, kind: str = "task") -> CheckFin
         outcome, cause = CheckOutcome.NEEDS_CODE, error.field or ""
     elif isinstance(error, HelperError) and error.package:
         outcome, cause = CheckOutcome.NEEDS_PACKAGE, error.package
+    elif isinstance(error, NotFetchedError):
+        outcome, cause = CheckOutcome.NOT_FETCHED, SOURCES["hub"]
     elif isinstance(error, MissingExtraError):
         outcome, cause = CheckOutcome.NEEDS_PACKAGE, error.install
     elif isinstance(error, UnsupportedError):
@@ -174,12 +178,16 @@ SHOWN = 5
 _WORDS = {
     CheckOutcome.OK: "ok",
     CheckOutcome.NO_DATA: "ok",
+    CheckOutcome.NOT_FETCHED: "no data",
     CheckOutcome.NEEDS_CODE: "skipped",
     CheckOutcome.NEEDS_PACKAGE: "package",
     CheckOutcome.UNSUPPORTED: "unable",
     CheckOutcome.ERROR: "error",
 }
-_NOT_CHECKED = (CheckOutcome.NEEDS_PACKAGE, CheckOutcome.UNSUPPORTED, CheckOutcome.NEEDS_CODE)
+_NOT_CHECKED = (
+    *(CheckOutcome.NEEDS_PACKAGE, CheckOutcome.UNSUPPORTED),
+    *(CheckOutcome.NOT_FETCHED, CheckOutcome.NEEDS_CODE),
+)
 
 
 def validate(args: argparse.Namespace) -> int:

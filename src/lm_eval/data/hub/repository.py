@@ -27,7 +27,14 @@ from typing import Any, TypeVar
 
 from lm_eval.config.budget import MAX_DATA_VARIABLE, max_data_bytes
 from lm_eval.data.hub.settings import HubSettings, at_each_run
-from lm_eval.errors import DataError, LmEvalWarning, MissingExtraError, did_you_mean, listing
+from lm_eval.errors import (
+    DataError,
+    LmEvalWarning,
+    MissingExtraError,
+    NotFetchedError,
+    did_you_mean,
+    listing,
+)
 from lm_eval.text.files import write_whole
 from lm_eval.text.progress import Progress
 
@@ -215,7 +222,7 @@ class HubRepo:
         has_list = self._read_list()
         snapshot = self._folder / "snapshots" / self.commit
         if not _SHA.fullmatch(self.commit) or not (has_list or snapshot.is_dir()):
-            raise DataError(self._nothing_here())
+            raise NotFetchedError(self._nothing_here())
         if settings.offline is None:
             warnings.warn(
                 f"{self.run.down}. Using {self.id} as it was when it was last fetched (commit "
