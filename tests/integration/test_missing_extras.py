@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lm_eval.errors import MissingExtraError
+from lm_eval.models.gguf import default_weights
 from tests.support.command_line import Workplace
 from tests.support.paths import SOURCE
 
@@ -53,6 +55,11 @@ sys.exit(main({argv!r}))
 def test_the_line_that_installs_it_is_said(
     command: str, model: str, arguments: str, missing: tuple[str, ...], extra: str
 ) -> None:
+    if model == "gguf" and "path=" not in arguments:
+        try:
+            default_weights()
+        except MissingExtraError as error:
+            pytest.skip(f"needs the default weights: {error.install}")
     argv = [*command.split(), "--model", model, "--model_args", arguments]
     refused(without(missing, argv), extra)
 
@@ -101,3 +108,29 @@ def refused(done: subprocess.CompletedProcess[str], extra: str) -> None:
     assert f"\n    pip install 'lm-eval-formats[{extra}]'\n" in done.stderr
     assert "Traceback" not in done.stderr
     assert "never awaited" not in done.stderr
+
+
+@pytest.mark.parametrize("by", ["PYTHONPATH", "pth"])
+def test_an_installed_datasets_is_used_wherever_it_is(tmp_path: Path, by: str) -> None:
+    """Behind PYTHONPATH, ``pip install --target`` or a ``.pth`` file, too."""
+    site = tmp_path / "site"
+    (site / "datasets").mkdir(parents=True)
+    (site / "datasets/__init__.py").write_text("REAL = True\n", "utf-8")
+    (site / "datasets-1.0.dist-info").mkdir()
+    place = Workplace(tmp_path)
+    place.write("utils.py", "import datasets\n\ndef text(doc):\n    return str(datasets.REAL)\n")
+    text = Path(place.task()).read_text("utf-8")
+    place.write("t.yaml", text.replace('"question"', "!function utils.text"))
+    adds = f"import site; site.addsitedir({str(tmp_path / 'pth')!r})"
+    place.write("pth/own.pth", str(site))
+    code = f"{adds if by == 'pth' else ''}\nfrom lm_eval.cli import main; main()"
+    path = [str(SOURCE), *([str(site)] if by == "PYTHONPATH" else [])]
+    done = subprocess.run(
+        [sys.executable, "-c", code, "preview", "t.yaml@mcqa", "--run_code"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "True" in done.stdout, done.stderr

@@ -11,7 +11,6 @@ import importlib
 import os
 import re
 import sys
-import sysconfig
 import threading
 import traceback
 from collections.abc import Iterator, Sequence
@@ -238,7 +237,7 @@ def _siblings_importable(folder: str) -> Iterator[None]:
 
 def _stand_in_for_datasets() -> None:
     """Let helpers import ``datasets`` if it is not installed; a small table is enough for most."""
-    if "datasets" not in sys.modules and not _is_installed("datasets"):
+    if "datasets" not in sys.modules and not _origin("datasets"):
         sys.modules["datasets"] = STAND_INS.get("datasets")()
 
 
@@ -270,15 +269,26 @@ class _SiblingFinder:
         return os.path.exists(os.path.join(self.folder, f"{top}.py"))
 
 
-def _is_installed(name: str) -> bool:
+def _origin(name: str) -> str | None:
+    """The file that ``import name`` would load from ``sys.path``; None for a folder of data."""
     try:
         spec = PathFinder.find_spec(name)
     except (ImportError, ValueError):
+        return None
+    return None if spec is None else spec.origin
+
+
+def _is_installed(name: str) -> bool:
+    """Whether a module is one of a folder that packages are installed in, wherever that is.
+
+    A ``utils.py`` that just happens to be in the current folder is not: the helper means its own.
+    """
+    origin = _origin(name)
+    if origin is None:
         return False
-    if spec is None or spec.origin is None:
-        return False
-    paths = sysconfig.get_paths()
-    return spec.origin.startswith((paths["purelib"], paths["platlib"]))
+    file = Path(origin)
+    root = file.parent.parent if file.name.startswith("__init__.") else file.parent
+    return next(root.glob("*-info"), None) is not None
 
 
 def _import_failed(error: BaseException, what: str, path: str, wanted_by: str) -> NoReturn:
