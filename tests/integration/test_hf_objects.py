@@ -156,3 +156,37 @@ def test_what_is_no_model_or_lacks_its_tokenizer() -> None:
         HFLM(fresh)
     with pytest.raises(LmEvalError, match="knows only 40: it belongs to another model"):
         HFLM(tiny_models.make_model("gpt2", 40), tokenizer=tiny_models.make_tokenizer())
+
+
+class LikeAModel(torch.nn.Module):
+    """A module around another, as programs adapt models of other libraries."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.inner, self.config, self.device = model, model.config, "cpu"
+
+    def forward(self, input_ids: Any = None, attention_mask: Any = None, **_: Any) -> Any:
+        logits = self.inner(input_ids, attention_mask=attention_mask).logits
+        logits.logits = logits
+        return logits
+
+
+@pytest.mark.filterwarnings("ignore:Model HFLM. _model of HFLM answered")
+def test_a_module_with_a_forward_is_scored_and_refuses_to_generate() -> None:
+    tokenizer = tiny_models.make_tokenizer()
+    model = tiny_models.make_model("llama", len(tokenizer))
+    module = HFLM(LikeAModel(model), tokenizer=tokenizer)
+    plain = HFLM(model, tokenizer=tokenizer)
+    found, wanted = (
+        lm_eval.simple_evaluate(model=lm, tasks=["demo_mcq@mcqa"], limit=4, log_samples=True)[
+            "samples"
+        ]
+        for lm in (module, plain)
+    )
+    scores, expected = (
+        [float(one[0]) for sample in samples["demo_mcq@mcqa"] for one in sample["filtered_resps"]]
+        for samples in (found, wanted)
+    )
+    assert scores == pytest.approx(expected, abs=1e-3)
+    with pytest.raises(LmEvalError, match="has no generate"):
+        lm_eval.simple_evaluate(model=module, tasks=["demo_mcq@generate"], limit=1)

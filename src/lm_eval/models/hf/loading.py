@@ -68,7 +68,8 @@ class LoadedModel:
     @property
     def vocabulary(self) -> int:
         """How many tokens the model knows."""
-        return int(self.model.get_input_embeddings().weight.shape[0])
+        table = getattr(self.model, "get_input_embeddings", None)
+        return int(table().weight.shape[0]) if table else len(self.tokenizer)
 
 
 def load(wanted: LoadOptions) -> LoadedModel:

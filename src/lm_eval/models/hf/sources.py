@@ -261,7 +261,7 @@ class _HubName:
 
 # Objects of transformers
 
-_NEEDED = ("config", "generate", "get_input_embeddings", "device")
+_NEEDED = ("config", "device", "forward")
 
 
 def is_object(value: Any) -> bool:
@@ -273,9 +273,9 @@ def check_model(model: Any, decided: dict[str, Any]) -> None:
     """Refuse what is not a model of ``transformers``, and arguments that only loading could follow."""
     if any(not hasattr(model, name) for name in _NEEDED):
         raise UsageError(
-            f"pretrained is a {type(model).__name__}, which is not a language model of transformers. "
-            "Give such a model, a hub name, a folder, or a .gguf file; for a module with a forward of "
-            "its own, subclass HFLM and override _model_call."
+            f"pretrained is a {type(model).__name__}, which is not a language model of transformers, "
+            f"nor a module with {', '.join(_NEEDED)} whose forward returns `.logits`. Give such a "
+            "model, a hub name, a folder, or a .gguf file."
         )
     names = [name for name, value in decided.items() if value not in (None, False, "auto", "main")]
     if names:
