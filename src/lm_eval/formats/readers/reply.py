@@ -12,7 +12,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Literal, NamedTuple
 
 from lm_eval.formats.readers.free_text import as_choice
@@ -163,32 +162,23 @@ _NAMES = (
     "think|thinking|thoughts?|reasoning|scratch_?pad|analysis|reflection|chain[_-]of[_-]thought"
     r"|inner[_-]monologue|cot(?=[>\]▷⟩])"  # cot x is a cotangent
 )
-_TAG = (  # between its brackets; the look-ahead rules out most brackets before the names are tried
-    r"(?i:(?:\s{0,4}(?P<slash>/)\s{0,4}|\s{0,8})(?:[\w.-]{1,20}:)?(?=[acirst])"
-    rf"(?P<name>{_NAMES})(?![\w-]))[^<>\[\]◁▷⟨⟩]{{0,300}}"
+_TAG = re.compile(
+    rf"(?i:[<\[◁⟨]\s{{0,8}}(?P<slash>/)?\s{{0,4}}(?:[\w.-]{{1,20}}:)?(?P<name>{_NAMES})(?![\w-]))"
+    r"[^<>\[\]◁▷⟨⟩]{0,300}[>\]▷⟩]|<\|(?i:(?P<edge>begin|end)_of_thought)\|>"
 )
-_TURN_END = (
-    r"\|(?:im_end|eot_id|endoftext|end|return|end_of_text|end_of_solution)\|>|end_of_turn>|/s>"
+_MARK = re.compile(  # of a chat template
+    r"<(?:\|(?P<channel>channel)\|>|(?P<turn_end>\|(?:im_end|eot_id|endoftext|end|return|end_of_text"
+    r"|end_of_solution)\|>|end_of_turn>|/s>)|\|\w{1,30}\|>)"
 )
-# A pattern that begins with one plain character is searched many times faster than one with a choice
-# of first characters: everything in angle brackets is one pattern, the other brackets have their own.
-_ANGLE = re.compile(
-    rf"<(?:{_TAG}>|\|(?i:(?P<edge>begin|end)_of_thought)\|>|\|(?P<channel>channel)\|>"
-    rf"|(?P<turn_end>{_TURN_END})|(?P<mark>\|\w{{1,30}}\|>))"
-)
-_OTHER_TAGS = {"[": rf"\[{_TAG}\]", "◁": rf"◁{_TAG}▷", "⟨": rf"⟨{_TAG}⟩"}
+# On a line of its own it ends [reasoning], which models do not close.
 _HEADING = re.compile(
+    r"(?:(?<=\n)|\A)[ \t*_#]{0,8}"
     r"\[(?i:(?:final[ _-]?)?(?:answer|output|response|result|solution|conclusion|verdict|labels?))\]"
 )
-_LINE_START = re.compile(r"(?:\A|\n)[ \t*_#]{0,8}\Z")
 _CHANNEL = re.compile(r"<\|channel\|>\s{0,4}(\w{1,20})[^<]{0,100}<\|message\|>")
 # Channels as they read where the server leaves special tokens out.
 _BARE_CHANNELS = re.compile(r"\A\s{0,100}analysis(?=[A-Z\s])")
 _BARE_FINAL = "assistantfinal"
-
-
-# Without one of these, there is neither a block nor a mark.
-_MAY_THINK = re.compile(r"[<\[◁⟨＜［&]")
 
 
 class Thinking(NamedTuple):
@@ -211,8 +201,6 @@ class Masked(NamedTuple):
 
 def mask_thinking(text: str) -> Masked:
     """``text`` with spaces in place of everything that ``find_thinking`` finds."""
-    if not (_MAY_THINK.search(text) or _BARE_FINAL in text):
-        return Masked(text, is_unclosed=False)
     spans, open_at = find_thinking(text)
     return Masked(blanked(text, spans) if spans else text, is_unclosed=open_at is not None)
 
@@ -232,17 +220,13 @@ def find_thinking(text: str) -> Thinking:
 
 
 def _find(text: str) -> Thinking:
-    tags: list[re.Match[str]] = []
-    marks: list[re.Match[str]] = []
-    for mark in _ANGLE.finditer(text) if "<" in text else ():
-        (tags if mark.lastgroup == "name" else marks).append(mark)
-    if marks and any(mark["channel"] and not _is_quoted(text, mark) for mark in marks):
-        return Thinking(_outside_final_channel(text))
+    marks = [mark for mark in _MARK.finditer(text) if not _is_quoted(text, mark)]
+    if any(mark["channel"] for mark in marks):
+        return Thinking(_outside_final_channel(text, marks))
     if _BARE_CHANNELS.match(text) and _BARE_FINAL in text:
         return Thinking([(0, text.rindex(_BARE_FINAL) + len(_BARE_FINAL))])
-    tags = _tags(text, [*tags, *(mark for mark in marks if mark["edge"])] if marks else tags)
-    blocks, open_at = _blocks(text, tags) if tags else ([], None)
-    return Thinking(_with_turn_ends(text, blocks, marks) if marks else blocks, open_at)
+    blocks, open_at = _blocks(text, [tag for tag in _TAG.finditer(text) if _is_tag(text, tag)])
+    return Thinking(_with_turn_ends(text, blocks, marks), open_at)
 
 
 def _is_json(text: str) -> bool:
@@ -263,76 +247,46 @@ def _is_quoted(text: str, mark: re.Match[str]) -> bool:
     return start > 0 and text[start - 1] in "\"'`" and text[start - 1] == text[end : end + 1]
 
 
-# ------------------------------------------------------------------------------------- channels
-
-
-def _outside_final_channel(text: str) -> list[Span]:
+def _outside_final_channel(text: str, marks: list[re.Match[str]]) -> list[Span]:
     finals = [mark for mark in _CHANNEL.finditer(text) if mark[1].lower() == "final"]
     if not finals:
         return [(0, len(text))]
     start = finals[-1].end()
-    ends = (mark.start() for mark in _ANGLE.finditer(text, start) if mark["turn_end"])
-    end = next(ends, len(text))
+    end = next((m.start() for m in marks if m["turn_end"] and m.start() >= start), len(text))
     return [(0, start), (end, len(text))] if end < len(text) else [(0, start)]
-
-
-# --------------------------------------------------------------------------------------- blocks
-
-
-@cache
-def _other_tag(bracket: str) -> re.Pattern[str]:
-    return re.compile(_OTHER_TAGS[bracket])
-
-
-def _tags(text: str, angled: list[re.Match[str]]) -> list[re.Match[str]]:
-    """The tags of ``text`` in order, and the headings that may end a block in square brackets."""
-    tags = [tag for tag in angled if _is_tag(text, tag)]
-    for bracket in _OTHER_TAGS:
-        if bracket in text:
-            tags += (tag for tag in _other_tag(bracket).finditer(text) if _is_tag(text, tag))
-    if any(text[tag.start()] == "[" for tag in tags):
-        tags += (heading for heading in _HEADING.finditer(text) if _starts_line(text, heading))
-    return sorted(tags, key=re.Match.start)
 
 
 def _blocks(text: str, tags: list[re.Match[str]]) -> tuple[list[Span], int | None]:
     """Closed blocks in order, then an unclosed one up to the end, and where that one begins."""
+    if any(text[tag.start()] == "[" for tag in tags):
+        tags = sorted([*tags, *_HEADING.finditer(text)], key=re.Match.start)
     blocks: list[Span] = []
-    opened: list[str] = []  # the families of the blocks that are open, innermost last
-    counts: dict[str, int] = {}  # of ``opened``, so that a look-up does not walk the list
+    depths: dict[str, int] = {}  # of the families of blocks that are open
     start = 0
     for tag in tags:
-        if tag.re is _HEADING:
-            if opened and text[start] == "[":
-                opened, counts = [], {}
-                blocks.append((start, tag.end()))
+        is_heading = tag.re is _HEADING
+        is_closing, family = (True, "") if is_heading else _kind(tag)
+        if is_heading:
+            is_closed = bool(depths) and text[start] == "["
+        elif not is_closing:
+            start = start if depths else tag.start()
+            depths[family] = depths.get(family, 0) + 1
             continue
-        is_closing, family = _kind(tag)
-        if not is_closing:
-            start = start if opened else tag.start()
-            opened.append(family)
-            counts[family] = counts.get(family, 0) + 1
-        elif not opened:
+        elif not depths:
             blocks = [(0, tag.end())]
-        elif counts.get(family):
-            _close(family, opened, counts)
-            blocks += [] if opened else [(start, tag.end())]
-    if not opened:
-        return blocks, None
-    return [*blocks, (start, len(text))], start
-
-
-def _close(family: str, opened: list[str], counts: dict[str, int]) -> None:
-    """Close the innermost block of ``family`` and all that opened inside it."""
-    closed = ""
-    while closed != family:
-        closed = opened.pop()
-        counts[closed] -= 1
+            continue
+        else:
+            depths[family] = depths.get(family, 0) - 1
+            is_closed = depths[family] == 0 and family == next(iter(depths))
+        if is_closed:
+            depths = {}
+            blocks.append((start, tag.end()))
+    return ([*blocks, (start, len(text))], start) if depths else (blocks, None)
 
 
 def _kind(tag: re.Match[str]) -> tuple[bool, str]:
     """Whether a tag closes a block, and the family of the block: ``</thinking>`` closes ``<think>``."""
-    if tag.lastgroup == "edge":
+    if tag["edge"]:
         return tag["edge"].lower() == "end", "thoug"
     return bool(tag["slash"]), lowered(tag["name"])[:5]
 
@@ -340,23 +294,12 @@ def _kind(tag: re.Match[str]) -> tuple[bool, str]:
 def _is_tag(text: str, tag: re.Match[str]) -> bool:
     """False for a tag in quotes, ``<think/>``, ``[analysis of …]`` and the link ``[analysis](…)``."""
     start, end = tag.span()
-    if _is_quoted(text, tag):
-        return False
     opening, last = text[start], text[end - 2]
+    if _is_quoted(text, tag) or (opening == "<") != (text[end - 1] == ">"):
+        return False
     if opening == "<":
         return last != "/"
     return last.isalpha() and " " not in tag[0] and (opening != "[" or text[end : end + 1] != "(")
-
-
-def _starts_line(text: str, heading: re.Match[str]) -> bool:
-    """True for ``[answer]`` on a line of its own; ``The answer is [answer]`` repeats the instruction.
-
-    Models that write ``[reasoning]`` as a heading do not close it; the next heading does.
-    """
-    return _LINE_START.search(text, max(0, heading.start() - 9), heading.start()) is not None
-
-
-# ---------------------------------------------------------------------------------------- turns
 
 
 def _with_turn_ends(text: str, blocks: list[Span], marks: list[re.Match[str]]) -> list[Span]:
@@ -364,21 +307,12 @@ def _with_turn_ends(text: str, blocks: list[Span], marks: list[re.Match[str]]) -
     seen = blocks[-1][1] if blocks else 0
     spans = list(blocks)
     has_text = bool(blocks) and bool(text[: blocks[0][0]].strip())
-    behind_start = len(text) - len(text.lstrip()) + 1  # an <s> that begins a reply strikes nothing
-    behind_mark = seen
     for mark in (mark for mark in marks if mark.start() >= seen):
-        since = max(behind_mark, behind_start)
-        behind_mark = mark.end()
-        if _is_quoted(text, mark) or _strikes_through(text, since, mark):
-            continue
+        if mark[0] == "</s>" and "<s>" in text[max(seen, 1) : mark.start()]:
+            continue  # struck through: "not <s>London</s>"
         has_text = has_text or bool(text[seen : mark.start()].strip())
         if has_text and mark["turn_end"]:
             return [*spans, (mark.start(), len(text))]
         spans.append(mark.span())
         seen = mark.end()
     return spans
-
-
-def _strikes_through(text: str, since: int, mark: re.Match[str]) -> bool:
-    """True for the ``</s>`` of ``not <s>London</s>``, if its ``<s>`` comes after ``since``."""
-    return mark[0] == "</s>" and text.find("<s>", since, mark.start()) >= 0
