@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import string
 import warnings
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
-from functools import partial
-from typing import Any, get_args
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, get_args
+
+from msgspec import Meta
 
 from lm_eval.config.fields import compile_field, fields_read, is_jinja, shorten
+from lm_eval.config.schema import Key, check, one_of
 from lm_eval.errors import (
     ConfigError,
     FieldError,
     LmEvalWarning,
     UnknownNameError,
-    did_you_mean,
-    few_names,
 )
 from lm_eval.formats.grammar import checked_grammar
 from lm_eval.formats.items import LABEL_STYLES, AnswerKind, label_variables
@@ -73,70 +73,77 @@ def leading(metrics: Iterable[str], normalization: str | None) -> tuple[str, ...
 
 FORMAT_FIELDS = tuple(f.name for f in fields(PromptFormat))
 OF_ONE_TEXT = ("acc", "perplexity")
-_OPTIONS: dict[str, tuple[str | None, ...]] = {
-    "output_type": get_args(OutputType),
-    "kind": get_args(FormatKind),
-    "answers": get_args(AnswerKind),
-    "blank_position": ("end", "inline"),
-    "scored": (None, "labels", "texts", "rest"),
-    "normalization": (None, *NORMALISATIONS),
-}
-_TYPES: dict[str, tuple[type, str]] = {
+_TEXT = Key(str, "a text")
+
+
+def _always(key: Key) -> Key:
+    return replace(key, takes_null=False)
+
+
+def _are_labels(value: Any) -> bool:
+    if isinstance(value, str):
+        return value in LABEL_STYLES
+    labels = [str(label) for label in value]
+    return len(set(labels)) == len(labels) > 0 and all(label.strip() for label in labels)
+
+
+SCHEMA: dict[str, Key] = {
+    **dict.fromkeys(FORMAT_FIELDS, _TEXT),
     **dict.fromkeys(
         (
             *("name", "context_prefix", "context_delimiter"),
             *("choice_format", "choice_delimiter", "section_separator"),
             *("target_format", "rationale_format", "target_delimiter", "fewshot_delimiter"),
         ),
-        (str, "a text"),
+        _always(_TEXT),
     ),
     **dict.fromkeys(
         ("show_question", "strip_question", "show_choices", "cut_choices", "enforced"),
-        (bool, "true or false"),
+        _always(Key(bool, "true or false")),
     ),
-    "version": (int, "a whole number"),
+    "version": _always(Key(int, "a whole number")),
+    "output_type": _always(one_of(get_args(OutputType))),
+    "kind": _always(one_of(get_args(FormatKind))),
+    "answers": _always(one_of(get_args(AnswerKind))),
+    "blank_position": _always(one_of(("end", "inline"))),
+    "scored": one_of(("labels", "texts", "rest")),
+    "normalization": one_of(NORMALISATIONS),
+    "choice_labels": Key(
+        str | list,
+        "letters, numbers, choices (the choice texts themselves), a list of labels that differ and are "
+        "not blank, or null",
+        fits=_are_labels,
+        names=LABEL_STYLES,
+    ),
+    "metrics": _always(
+        Key(
+            str | Annotated[list[str], Meta(min_length=1)],
+            "a list of metric names, such as [acc, acc_norm]",
+        )
+    ),
+    "generation_kwargs": Key(dict, "a mapping"),
+    "words": Key(
+        dict[str, dict[str, str]],
+        "a table of texts for each language, such as {de: {question: Frage}}",
+    ),
+    **dict.fromkeys(("scorer", "grammar"), Key(Any, "", takes_code=True)),
 }
-"""Field → the type of its value, and that type in words; other fields hold a text or null."""
+"""What each field of a format may hold."""
 
 
 def checked_field(key: Any, value: Any, where: str) -> Any:
     """A field's value in the type that ``PromptFormat`` holds; anything else is an error."""
-    if key not in FORMAT_FIELDS:
-        raise ConfigError(
-            f"{where}: unknown format field {str(key)!r}.{did_you_mean(str(key), FORMAT_FIELDS)} "
-            f"Fields: {few_names(str(key), FORMAT_FIELDS)}.",
-            key=str(key),
-        )
-    if key in _CHECKS:
-        return _CHECKS[key](value, where)
-    fits, expected = _fits(key, value)
-    if not fits:
-        raise ConfigError(f"{where}: {key} cannot be {shorten(value)}. Expected {expected}.")
-    return value
-
-
-def _fits(key: str, value: Any) -> tuple[bool, str]:
-    """Whether a field can hold ``value``, and what it can hold, in words."""
-    if key in _OPTIONS:
-        options = _OPTIONS[key]
-        return value in options, f"one of {', '.join(filter(None, options))}"
-    allowed, words = _TYPES.get(key, (str | None, "a text"))
-    return isinstance(value, allowed), words
-
-
-def _labels(value: Any, where: str) -> Any:
-    if value is None or (isinstance(value, str) and value in LABEL_STYLES):
-        return value
-    if isinstance(value, list | tuple) and value:
-        labels = tuple(str(label) for label in value)
-        if len(set(labels)) == len(labels) and all(label.strip() for label in labels):
-            return labels
-        raise ConfigError(f"{where}: choice_labels must differ from each other and not be blank.")
-    raise ConfigError(
-        f"{where}: choice_labels cannot be {shorten(value)}. Expected letters, numbers, choices "
-        "(the choice texts themselves), a list of labels, or null."
-        + (did_you_mean(value, LABEL_STYLES) if isinstance(value, str) else "")
-    )
+    check({key: value}, SCHEMA, where)
+    if key == "scorer":
+        return _scorer(value, where)
+    if key == "grammar":
+        return checked_grammar(value, where)
+    if key in ("choice_labels", "metrics") and value is not None:
+        is_text = isinstance(value, str)
+        if key == "choice_labels":
+            return value if is_text else tuple(map(str, value))
+        return (value,) if is_text else tuple(value)
+    return (value or {}) if key in ("generation_kwargs", "words") else value
 
 
 def _scorer(value: Any, where: str) -> BoundReader | None:
@@ -146,52 +153,6 @@ def _scorer(value: Any, where: str) -> BoundReader | None:
         return bind_reader(value)
     except (ConfigError, UnknownNameError) as error:
         raise ConfigError(f"{where}, scorer: {error}") from None
-
-
-def _metrics(value: Any, where: str) -> tuple[str, ...]:
-    names = [value] if isinstance(value, str) else [] if value is None else value
-    is_list = isinstance(names, list | tuple) and bool(names)
-    if not is_list or not all(isinstance(name, str) for name in names):
-        raise ConfigError(
-            f"{where}: metrics must be a list of metric names, such as [acc, acc_norm], not "
-            f"{shorten(value)}."
-        )
-    return tuple(names)
-
-
-def _words(value: Any, where: str) -> dict[str, dict[str, str]]:
-    """Language → name → text."""
-    words = _mapping("words", value, where)
-    for language, texts in words.items():
-        is_table = isinstance(texts, Mapping) and all(
-            isinstance(text, str) for pair in texts.items() for text in pair
-        )
-        if not isinstance(language, str) or not is_table:
-            raise ConfigError(
-                f"{where}: words holds a table of texts for each language, such as "
-                f"{{de: {{question: Frage}}}}, not {shorten({language: texts})}.",
-                key="words",
-            )
-    return {language: dict(texts) for language, texts in words.items()}
-
-
-def _mapping(key: str, value: Any, where: str) -> dict[str, Any]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
-        raise ConfigError(f"{where}: {key} must be a mapping, not {shorten(value)}.")
-    return dict(value)
-
-
-_CHECKS: dict[str, Callable[[Any, str], Any]] = {
-    "choice_labels": _labels,
-    "scorer": _scorer,
-    "metrics": _metrics,
-    "generation_kwargs": partial(_mapping, "generation_kwargs"),
-    "words": _words,
-    "grammar": checked_grammar,
-}
-"""Field → the function that checks and converts its value, if a check of the type is not enough."""
 
 
 def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> None:

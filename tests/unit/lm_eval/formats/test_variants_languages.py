@@ -145,7 +145,7 @@ def test_a_convention_is_the_same_in_every_language() -> None:
     ("own", "problem"),
     [
         ({"type": "mcqa", "words": {"de": "Frage"}}, "a table of texts for each language"),
-        ({"type": "mcqa", "words": ["de"]}, "words must be a mapping"),
+        ({"type": "mcqa", "words": ["de"]}, "words must be a table of texts"),
         ({"type": "mcqa", "question_prefix": "{{ _words.questoin }} "}, "Did you mean 'question'"),
     ],
 )

@@ -165,7 +165,7 @@ def set_field(data: dict[str, Any], place: int, **fields: Any) -> None:
         ),
         (
             lambda d: set_field(d, 1, answer_promt="A:"),
-            r"line \d+: unknown format field 'answer_promt'. Did you mean 'answer_prompt'",
+            r"line \d+: unknown key 'answer_promt'. Did you mean 'answer_prompt'",
         ),
         (
             lambda d: set_field(d, 1, question_prefix="Q: "),
