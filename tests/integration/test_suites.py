@@ -142,9 +142,9 @@ def test_the_table_has_a_row_for_the_suite(capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"aggregate": "mean"}, "`aggregate: primary` averages each member's own score"),
+        ({"aggregate": "mean"}, "aggregate must be primary, which averages"),
         ({"aggregate": None, "rescale": "chance"}, "write `aggregate: primary` beside them"),
-        ({"weights": "size"}, "Expected mean (the default) or micro"),
+        ({"weights": "size"}, "weights must be mean (the default) or micro"),
         ({"rescale": {"two": 1.5}}, "from 0 to below 1"),
         ({"rescale": {"tow": 0.5}}, "which is not a member. Did you mean 'two'?"),
         (

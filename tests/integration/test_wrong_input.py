@@ -389,8 +389,8 @@ def test_names(place: Workplace, tasks: list[str], words: list[str]) -> None:
     ("content", "words"),
     [
         ("task: [demo_mqc]", ["'demo_mqc'", "Did you mean 'demo_mcq'?"]),
-        ("task: []", ["needs a list of tasks"]),
-        ("metadata: {version: 1}", ["needs a list of tasks"]),
+        ("task: []", ["task must be a list of its tasks"]),
+        ("metadata: {version: 1}", ["task must be a list of its tasks"]),
         ("task: [5]", ["a member 5"]),
         ("task: [{num_fewshot: 2}]", ["needs a `task` name"]),
         ("task: [{task: demo_mqc, num_fewshot: 2}]", ["Did you mean 'demo_mcq'?", "dataset_path"]),

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lm_eval.config.fields import shorten
+from lm_eval.config.yaml import locate_key
 from lm_eval.errors import ConfigError, did_you_mean, few_names
 
 
@@ -71,3 +72,15 @@ def check(
                 f"{where}: {shown} must be {key.words}, not {shorten(value)}.{nearest}",
                 key=inside or str(name),
             )
+
+
+def placed(error: ConfigError, source: str | None, *above: tuple[str, ...]) -> ConfigError:
+    """The error with file and line of its key: at the top of ``source``, or below the keys ``above``."""
+    if source is None or source in str(error):
+        return error
+    routes = [(*route, error.key) for route in ((), *above)] if error.key else []
+    found = filter(None, (locate_key(source, route) for route in routes))
+    path, line = next(found, (source, None))
+    located = error.saying(f"{path}{f', line {line}' if line else ''}: {error}")
+    located.path, located.line = path, line
+    return located

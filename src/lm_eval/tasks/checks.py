@@ -242,16 +242,3 @@ def _file_of_examples(keys: Mapping[str, Any]) -> str | None:
     settings = keys.get("fewshot_config")
     samples = settings.get("samples") if isinstance(settings, Mapping) else None
     return samples if isinstance(samples, str) else None
-
-
-def location_within(
-    source: str, key: str | None, written: Mapping[str, Any]
-) -> tuple[str, int | None]:
-    """File and line of a key, at the top or inside ``formats`` or ``template``; else only the file."""
-    from lm_eval.config.yaml import locate_key
-
-    inner = written.get("formats")
-    names = list(inner) if isinstance(inner, Mapping) else []
-    routes = [(), ("formats",), ("template",), *(("formats", str(name)) for name in names)]
-    lines = [locate_key(source, (*route, key)) for route in routes] if key else []
-    return next((location for location in lines if location), (source, None))

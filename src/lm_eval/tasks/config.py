@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
-from lm_eval.config.schema import check
+from lm_eval.config.schema import check, placed
 from lm_eval.errors import ConfigError, FormatError, LmEvalWarning, listing
 from lm_eval.formats.compile import (
     compile_formats,
@@ -36,7 +36,7 @@ from lm_eval.formats.templates import (
 )
 from lm_eval.formats.variants import in_language
 from lm_eval.registry import TEMPLATES
-from lm_eval.tasks.checks import ANYTHING, check_values, location_within, with_rows_of_files
+from lm_eval.tasks.checks import ANYTHING, check_values, with_rows_of_files
 from lm_eval.tasks.prompts import FormatPrompts, RawFields
 
 if TYPE_CHECKING:
@@ -200,11 +200,10 @@ class TaskConfig:
             keys = dict(with_rows_of_files(keys, source))
             config = cls(**keys)
         except ConfigError as error:
-            if source is None or source in str(error):
-                raise
-            path, line = location_within(source, error.key, keys)
-            where = f"{path}, line {line}" if line else path
-            raise type(error)(f"{where}: {error}", path=path, line=line) from None
+            formats = keys.get("formats")
+            named = formats if isinstance(formats, Mapping) else ()
+            inside = [("formats",), ("template",), *(("formats", str(name)) for name in named)]
+            raise placed(error, source, *inside) from None
         config.source = source
         return config
 

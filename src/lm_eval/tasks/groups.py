@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from msgspec import Meta
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
-from lm_eval.errors import ConfigError, did_you_mean, listing
+from lm_eval.config.schema import Key, check, one_of, placed
+from lm_eval.errors import ConfigError
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:
@@ -54,40 +57,24 @@ class GroupConfig:
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any], *, source: str | None = None) -> GroupConfig:
         """A group from YAML data; keys other than ``GROUP_KEYS`` are for its members."""
-        where = f"{source}: " if source else ""
-        name = mapping.get("group")
-        members = mapping.get("task")
-        if not isinstance(name, str):
-            raise ConfigError(f"{where}group must be a name, not {shorten(name)}.", path=source)
-        if isinstance(members, str):
-            members = [members]
-        if not isinstance(members, list) or not members:
-            raise ConfigError(
-                f"{where}group {name!r} needs a list of tasks under `task`, not {shorten(members)}.",
-                path=source,
-            )
-        scores = mapping.get("aggregate_metric_list") or []
-        scores = [scores] if isinstance(scores, Mapping) else scores
-        metadata = mapping.get("metadata")
-        for key, value, kind, expected in (
-            ("aggregate_metric_list", scores, list, "list"),
-            ("metadata", metadata, dict, "mapping"),
-        ):
-            if value is not None and not isinstance(value, kind):
+        given = {key: value for key, value in mapping.items() if key in GROUP_KEYS}
+        for key, one in (("task", str), ("aggregate_metric_list", Mapping)):
+            if isinstance(given.get(key), one):
+                given[key] = [given[key]]
+        where = f"group {given.get('group')!r}"
+        try:
+            check({"group": None, "task": None, **given}, SCHEMA, where)
+            if given.get("aggregate") is None and any(map(given.get, ("rescale", "weights"))):
                 raise ConfigError(
-                    f"{where}group {name!r}: {key} must be a {expected}, not {shorten(value)}.",
-                    path=source,
+                    f"{where}: rescale and weights are for suites: write `aggregate: primary` beside "
+                    "them.",
+                    key="aggregate",
                 )
-        return cls(
-            group=name,
-            group_alias=mapping.get("group_alias"),
-            task=members,
-            aggregate_metric_list=tuple(
-                _score(score, f"{where}group {name!r}") for score in scores
-            ),
-            metadata=metadata,
-            **_suite_keys(mapping, f"{where}group {name!r}", source),
-        )
+            listed = given.pop("aggregate_metric_list", None) or ()
+            scores = tuple(_score(entry, where) for entry in listed)
+        except ConfigError as error:
+            raise placed(error, source) from None
+        return cls(**given, aggregate_metric_list=scores)
 
 
 @dataclass
@@ -109,38 +96,28 @@ class Member:
 SUITE_KEYS = ("aggregate", "rescale", "weights")
 
 
-def _suite_keys(mapping: Mapping[str, Any], where: str, source: str | None) -> dict[str, Any]:
-    """The keys of a suite, checked."""
-    values = {key: mapping.get(key) for key in SUITE_KEYS}
-    aggregate, rescale, weights = values.values()
-    problem = None
-    if aggregate not in (None, "primary"):
-        problem = (
-            f"aggregate cannot be {shorten(aggregate)}. `aggregate: primary` averages each member's own "
-            "score; for one metric of all members write `aggregate_metric_list`"
-        )
-    elif aggregate is None and (rescale is not None or weights is not None):
-        problem = "rescale and weights are for suites: write `aggregate: primary` beside them"
-    elif weights not in (None, "mean", "micro"):
-        problem = f"weights cannot be {shorten(weights)}. Expected mean (the default) or micro"
-    elif not (rescale in (None, "chance") or _are_chances(rescale)):
-        problem = (
-            f"rescale cannot be {shorten(rescale)}. Expected `chance`, or what guessing scores for each "
-            "member to rescale, from 0 to below 1: `rescale: {my_task: 0.25}`"
-        )
-    if problem:
-        raise ConfigError(f"{where}: {problem}.", path=source)
-    return values
-
-
-def _are_chances(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(chance, int | float) and not isinstance(chance, bool) and 0 <= chance < 1
-        for chance in value.values()
-    )
-
-
 GROUP_KEYS = tuple(f.name for f in fields(GroupConfig))
+_SCORE_KEYS = dict.fromkeys((f.name for f in fields(GroupScore)), Key(Any, "", takes_code=True))
+SCHEMA: dict[str, Key] = {
+    "group": Key(str, "a name", takes_null=False),
+    "group_alias": Key(Any, ""),
+    "task": Key(
+        Annotated[list, Meta(min_length=1)], "a list of its tasks and groups", takes_null=False
+    ),
+    "aggregate_metric_list": Key(list, "a list"),
+    "metadata": Key(dict, "a mapping"),
+    "aggregate": one_of(
+        ("primary",),
+        "primary, which averages each member's own score; for one metric of all members write "
+        "`aggregate_metric_list`",
+    ),
+    "rescale": Key(
+        Literal["chance"] | dict[str, Annotated[float, Meta(ge=0, lt=1)]],
+        "`chance`, or what guessing scores for each member to rescale, from 0 to below 1: `rescale: "
+        "{my_task: 0.25}`",
+    ),
+    "weights": one_of(("mean", "micro"), "mean (the default) or micro"),
+}
 
 
 class Group:
@@ -298,20 +275,14 @@ class Group:
 def _score(value: Any, where: str) -> GroupScore:
     if isinstance(value, GroupScore):
         return value
-    valid = [f.name for f in fields(GroupScore)]
     metric = value.get("metric") if isinstance(value, Mapping) else None
     if isinstance(metric, FunctionRef):  # the score of the tasks' own function, by its name
         metric = metric.attribute
     if not isinstance(metric, str):
         raise ConfigError(
             f"{where}: aggregate_metric_list has an entry {shorten(value)}; each needs the name of a "
-            "metric, such as `- metric: acc`."
+            "metric, such as `- metric: acc`.",
+            key="aggregate_metric_list",
         )
-    for key in value:
-        if key not in valid:
-            raise ConfigError(
-                f"{where}: aggregate_metric_list has no key {str(key)!r}."
-                f"{did_you_mean(str(key), valid)} "
-                f"Keys: {listing(valid)}."
-            )
+    check(value, _SCORE_KEYS, where, "aggregate_metric_list")
     return GroupScore(**{**value, "metric": metric})

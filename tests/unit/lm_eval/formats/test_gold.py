@@ -270,10 +270,10 @@ def test_a_label_of_the_data_that_is_another_choice_s_text() -> None:
 
 def test_target_type_is_checked() -> None:
     with pytest.raises(
-        ConfigError, match=r"target_type cannot be 'one_base'.*Did you mean 'one_based'"
+        ConfigError, match=r"target_type must be .*, not 'one_base'.*Did you mean 'one_based'"
     ):
         task(docs("1"), target_type="one_base")
-    with pytest.raises(ConfigError, match="target_type cannot be 1"):
+    with pytest.raises(ConfigError, match=r"target_type must be .*, not 1"):
         task(docs("1"), target_type=1)
 
 

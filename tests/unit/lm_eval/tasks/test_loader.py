@@ -262,7 +262,7 @@ def test_groups_own_keys_are_defaults_of_its_members(folder: Path, write: Write)
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("group: g\ntask: []\n", "needs a list of tasks"),
+        ("group: g\ntask: []\n", "task must be a list of its tasks"),
         ("group: g\ntask: [nope]\n", "not a task, group or tag"),
         ("group: g\ntask: [3]\n", "a name or a mapping"),
         ("group: g\ntask: [{doc_to_text: x}]\n", "needs a `task` name"),
