@@ -189,3 +189,38 @@ def test_a_wrong_path_is_one_request(work: Workplace) -> None:
         done = work.cli("run", "--tasks", "t@generate", "--include_path", str(work.folder), *given)
         assert (done.code, len(server.requests)) == (1, 1)
         assert f"{server.url}{CHAT}" in done.err
+
+
+# -- what follows a stop string -------------------------------------------------------------------
+
+
+def test_what_a_server_sends_after_a_stop_string(work: Workplace) -> None:
+    """A task of the harness gets it; for a format it is cut, outside of thoughts, and counted."""
+    thought = "<think>Is it 1?\n\nOr 2?</think>"
+    said = f"{thought}The answer is A.\n\nQuestion: and B?"
+
+    def reply(path: str, body: dict[str, Any]) -> tuple[int, Any]:
+        message = {"role": "assistant", "content": said}
+        return 200, {"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
+
+    work.task(
+        "h.yaml",
+        task="h",
+        output_type="generate_until",
+        doc_to_target="question",
+        doc_to_choice=...,
+        formats=...,
+    )
+    with FaultyServer(reply) as server:
+        done = work.cli(
+            *("run", "--tasks", "h,t@generate", "--include_path", str(work.folder)),
+            *("--gen_kwargs", '{"until": ["\\n\\n"]}', "--log_samples", "--limit", "3"),
+            *arguments(work, server, CHAT),
+        )
+        assert done.code == 0, done.err
+    found = {name.split("@")[0]: rows[0][1] for name, rows in samples(work).items()}
+    assert found == {
+        "samples_h": [[said]],
+        "samples_t": [[f"{thought}The answer is A."]],
+    }
+    assert "3 replies went on after a stop string" in done.err

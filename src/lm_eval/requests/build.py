@@ -117,8 +117,9 @@ def ask_in(
         return (LoglikelihoodRequest(name, doc_id, 0, contexts[0], text, doc),)
     if kind == "loglikelihood_rolling":
         return (RollingRequest(name, doc_id, 0, asked.continuations[0], doc),)
-    grammar = _grammar(task, ref, asked)
-    return (GenerateRequest(name, doc_id, 0, contexts[0], gen_kwargs, doc, grammar=grammar),)
+    grammar, keeps = _grammar(task, ref, asked), task.format is None
+    of_doc = (name, doc_id, 0, contexts[0], gen_kwargs, doc)
+    return (GenerateRequest(*of_doc, grammar=grammar, keeps_tail=keeps),)
 
 
 def _grammar(task: ConfigurableTask, ref: DocRef, asked: Asked) -> Grammar | None:
@@ -186,7 +187,8 @@ def _own_requests(
             requests.append(RollingRequest(task.name, doc_id, index, str(arguments[0]), doc))
         elif instance.request_type == "generate_until":
             own_kwargs = arguments[1] if len(arguments) > 1 else gen_kwargs
-            requests.append(GenerateRequest(task.name, doc_id, index, asked, own_kwargs, doc))
+            of_doc = (task.name, doc_id, index, asked, own_kwargs, doc)
+            requests.append(GenerateRequest(*of_doc, keeps_tail=True))
         else:
             requests.append(
                 LoglikelihoodRequest(task.name, doc_id, index, asked, str(arguments[1]), doc)
@@ -296,9 +298,10 @@ def as_request(item: Any, kind: str) -> Request:
     first, *rest = item.args
     if kind == RollingRequest.kind:
         return RollingRequest(task, doc_id, item.idx, str(first))
-    media = rest[1] if len(rest) > 1 else None
-    make = LoglikelihoodRequest if kind == LoglikelihoodRequest.kind else GenerateRequest
-    return make(task, doc_id, item.idx, Prompt((str(first),)), rest[0], media=media)
+    media, context = rest[1] if len(rest) > 1 else None, Prompt((str(first),))
+    if kind == LoglikelihoodRequest.kind:
+        return LoglikelihoodRequest(task, doc_id, item.idx, context, rest[0], media=media)
+    return GenerateRequest(task, doc_id, item.idx, context, rest[0], media=media, keeps_tail=True)
 
 
 def with_text(requests: Sequence[Request], render: Callable[[Context], str]) -> list[Request]:

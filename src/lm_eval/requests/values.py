@@ -118,6 +118,8 @@ class GenerateRequest(_HarnessNames):
     media: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     grammar: Grammar | None = None
     """What the reply may be, under an enforced format; None: anything."""
+    keeps_tail: bool = False
+    """Whether text that a server sent after a stop string stays, as for tasks of the harness."""
 
     kind: ClassVar[str] = "generate_until"
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from lm_eval.errors import LmEvalError, ModelError, RequestError
+from lm_eval.formats.readers.reply import find_thinking
 from lm_eval.models.api.enforcer import ServerEnforcer
 from lm_eval.models.api.generation import GenerationJob, GenerationJobs
 from lm_eval.models.api.replies import NextTokens, UnfitReply, choices_of, finish_of, shown
@@ -23,7 +24,6 @@ from lm_eval.models.http.failures import BrokenBody
 from lm_eval.requests import Answered, FailedRequest, LoglikelihoodRequest, Reply, RollingRequest
 from lm_eval.requests import Score as CountedScore
 from lm_eval.requests.build import with_text
-from lm_eval.requests.options import cut_at_stop
 from lm_eval.requests.values import Usage
 
 T = TypeVar("T")
@@ -41,6 +41,9 @@ _PARSING_ERRORS = (
 
 class ServerCaller(Sender):
     """Answers the requests to one model."""
+
+    cut_replies = 0
+    """How many went on after a stop string, and were cut there."""
 
     def check_methods(self) -> None:
         """Refuse a subclass with methods that would not be called as it expects."""
@@ -162,8 +165,11 @@ class ServerCaller(Sender):
         return [self.finished(reply, job) for reply in replies]
 
     def finished(self, reply: Reply, job: GenerationJob) -> Reply:
-        """The reply without its reasoning, up to the first stop string."""
-        return _cut(_without_reasoning(reply, self._model.think_end_token), job.stops)
+        """The reply without its reasoning, up to the first stop string outside of a thought."""
+        reply = _without_reasoning(reply, self._model.think_end_token)
+        cut = _cut(reply, job.stops)
+        self.cut_replies += cut is not reply
+        return cut
 
     # -- jobs that others send --------------------------------------------------------------------
 
@@ -361,8 +367,22 @@ def _without_reasoning(reply: Reply, mark: str | None) -> Reply:
 
 
 def _cut(reply: Reply, stops: Sequence[str]) -> Reply:
-    """The reply up to the first stop string, also if the server ignores them."""
-    text = cut_at_stop(str(reply), stops)
-    if len(text) == len(reply):
+    """The reply up to the first stop string outside of a thought; unchanged if there is none."""
+    found = [stop for stop in stops if stop and stop in reply]
+    if not found:
         return reply
-    return Reply(text, finish="stop", reasoning=reply.reasoning)
+    text = str(reply)
+    thoughts = find_thinking(text).spans
+    ends = [end for stop in found if (end := _first_outside(text, stop, thoughts)) is not None]
+    return Reply(text[: min(ends)], finish="stop", reasoning=reply.reasoning) if ends else reply
+
+
+def _first_outside(text: str, stop: str, spans: Sequence[tuple[int, int]]) -> int | None:
+    """Where ``stop`` first begins in ``text`` outside of the spans."""
+    at = text.find(stop)
+    while at >= 0:
+        inside = next((end for start, end in spans if start <= at < end), None)
+        if inside is None:
+            return at
+        at = text.find(stop, inside)
+    return None

@@ -35,6 +35,7 @@ class GenerationJob:
     options: GenerationOptions
     seed: int
     stops: tuple[str, ...]
+    """Where replies are cut if the server did not."""
     grammar: Grammar | None = None
     """What the reply to its one prompt is held to."""
 
@@ -90,14 +91,14 @@ class GenerationJobs:
     def _job(self, batch: list[_Asked]) -> GenerationJob:
         first = batch[0]
         eos = self._model.eos_string
-        stops = first.options.until
+        stops = () if first.request.keeps_tail else (*first.options.until, *([eos] if eos else ()))
         return GenerationJob(
             first.request.task,
             tuple(asked.index for asked in batch),
             [asked.prompt for asked in batch],
             first.options,
             first.seed,
-            (*stops, eos) if eos else stops,
+            stops,
             first.request.grammar,
         )
 

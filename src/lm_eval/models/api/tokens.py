@@ -336,6 +336,7 @@ class ServerFacts(TemplateLM, ABC):
             "truncated_requests": planner.truncated,
             "truncated_tokens": planner.cut_tokens,
             "empty_continuations": planner.empty,
+            **({"cut_replies": cut} if (cut := self._calls.cut_replies) else {}),
             **({"enforced_by": held_by} if (held_by := self._calls.enforcer.dialects) else {}),
             **({"servers": self._server_facts()} if self._other_addresses else {}),
         }
@@ -365,6 +366,8 @@ class ServerFacts(TemplateLM, ABC):
             )
         if planner.empty:
             notes.append(f"{planner.empty} continuations have no token of their own and scored 0.")
+        if cut := self._calls.cut_replies:
+            notes.append(f"{cut} replies went on after a stop string and were cut there.")
         servers = self._calls.transport.servers.all if self._other_addresses else ()
         for server, address in zip(servers, self.addresses, strict=False):
             if server.times_out:
