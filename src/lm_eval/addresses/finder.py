@@ -117,6 +117,13 @@ def _explanation(module: str, name: str) -> str:
     home = home_of(module, name)
     if home is not None:
         return f"{module}.{name} is not here. {home.advice}"
+    if f"{module}.".startswith("lm_eval.tasks."):
+        helpers = [key for key in NAMES if key.startswith("lm_eval.tasks.") and "utils" in key]
+        return (
+            f"{module} has no {name!r} here. In release {RELEASE} of EleutherAI's harness this is where "
+            f"the Python of its tasks lives; of that, {', '.join(helpers)} can be imported. Copy what "
+            "you need beside your own task, or install that release."
+        )
     known = [key for key, its_home in NAMES.get(module, {}).items() if its_home.is_here]
     return (
         f"{module} has no {name!r}, neither here nor in release {RELEASE} of EleutherAI's harness, "

@@ -36,6 +36,9 @@ class Home:
         return getattr(importlib.import_module(module), attribute)
 
 
+_BOXED = "last_boxed_only_string remove_boxed"
+
+
 def _at(module: str, names: str) -> dict[str, Home]:
     """Names that a module of ours has, separated by spaces; ``theirs=ours`` if they differ."""
     pairs = [name.partition("=") for name in names.split()]
@@ -334,6 +337,10 @@ NAMES: dict[str, dict[str, Home]] = {
             "Ask a TaskManager: all_tasks, all_groups, all_tags.", "ALL_TASKS TASK_REGISTRY"
         ),
     },
+    **{f"lm_eval.tasks.{folder}": {} for folder in ("hellaswag", "hendrycks_math", "minerva_math")},
+    "lm_eval.tasks.hellaswag.utils": _at("lm_eval.compat.task_helpers", "preprocess process_docs"),
+    "lm_eval.tasks.hendrycks_math.utils": _at("lm_eval.compat.task_helpers", _BOXED),
+    "lm_eval.tasks.minerva_math.utils": _at("lm_eval.compat.task_helpers", _BOXED),
     "lm_eval.tasks.manager": {
         **_at("lm_eval.tasks.loader", "TaskManager"),
         **_at("builtins", "TaskDict=dict"),

@@ -2,6 +2,6 @@
 
 ``lm_eval.addresses`` puts each of these at the address where such programs look for it.
 
-Read in this order: helpers, batching, generation, tensors, remote_tokenizer, tracker,
+Read in this order: helpers, task_helpers, batching, generation, tensors, remote_tokenizer, tracker,
 evaluate_config, absent.
 """
