@@ -62,8 +62,8 @@ def check(
         shown = f"{inside}.{name}" if inside else str(name)
         if key is None:
             raise ConfigError(
-                f"{where}: unknown key {shown!r}.{did_you_mean(str(name), schema)} "
-                f"Keys: {few_names(str(name), list(schema))}.",
+                f"{where}: unknown key {str(name)!r}{f' in {inside}' if inside else ''}."
+                f"{did_you_mean(str(name), schema)} Keys: {few_names(str(name), list(schema))}.",
                 key=inside or str(name),
             )
         if not key.accepts(value):

@@ -34,7 +34,7 @@ def test_a_group_is_made_by_hand() -> None:
     assert group
     assert len(group) == 0
     assert Group.from_config(GroupConfig("g")).to_dict()["group"] == "g"
-    with pytest.raises(ConfigError, match="unknown key 'aggregate_metric_list\\.weigth'"):
+    with pytest.raises(ConfigError, match="unknown key 'weigth' in aggregate_metric_list"):
         Group("g", aggregate_metric_list=[{"metric": "acc", "weigth": 1}])
 
 
