@@ -109,7 +109,7 @@ def test_items_that_one_run_lacks(place: Workplace) -> None:
     assert found["parts"]["items"] == pytest.approx(0.25 - 1 / 3)
     assert sum(found["parts"].values()) == pytest.approx(found["difference"])
     assert (
-        "−0.083 from items that only one run has. Items differ because of: limit." in found["said"]
+        "−.083 from items that only one run has. Items differ because of: limit." in found["said"]
     )
 
 
@@ -201,7 +201,7 @@ def test_log_likelihoods(place: Workplace) -> None:
     rewrite(samples_of(place, "b"), shifted)
     done, found = diff(place)
     assert found["counts"]["answers"] == 20
-    assert "log-likelihoods are at most 0.250 apart" in done.out
+    assert "log-likelihoods are at most .250 apart" in done.out
 
 
 def test_scores_of_the_same_readings(place: Workplace) -> None:
@@ -410,7 +410,7 @@ def test_samples_that_do_not_make_the_score(place: Workplace) -> None:
     run(place, "b", "--model_args", "reply=C")
     rewrite(samples_of(place, "b"), lambda samples: [{**one, "acc": 1.0} for one in samples])
     _, found = diff(place)
-    assert "+0.750 is left over: a score in the files is not the mean" in found["said"]
+    assert "+.750 is left over: a score in the files is not the mean" in found["said"]
     samples_of(place, "b").write_text("")
     assert "the runs share no item." in " ".join(place.cli("diff", "a", "b").out.split())
 

@@ -132,7 +132,7 @@ def test_a_summary_of_a_run(place: Workplace) -> None:
     assert done.code == 3
     text = (place.folder / "deep/summary.md").read_text("utf-8")
     assert text.startswith("### lm-eval: 1 of 2 conditions not met\n")
-    assert "| t@generate:acc\\>=0.25 | yes | 0.250 |" in text
+    assert "| t@generate:acc\\>=0.25 | yes | .250 |" in text
     assert "| t@mcqa:acc\\>1 | **no** |" in text
     assert "| Task | generate | mcqa |" in text
     assert place.run(*argv, "--summary", "summary.md").code == 0
@@ -211,9 +211,9 @@ def test_a_drop_beyond_luck_fails(runs: Workplace) -> None:
     assert (suite.get("tests"), suite.get("failures")) == ("2", "1")
     message = suite.find("testcase/failure")
     assert message is not None
-    assert message.get("message") == "acc fell from 1.000 to 0.750, p = 0.004"
+    assert message.get("message") == "acc fell from 1.000 to .750, p = .004"
     summary = (runs.folder / "s.md").read_text("utf-8")
-    assert "| t@mcqa | 1.000 | 0.750 | −0.250 " in summary
+    assert "| t@mcqa | 1.000 | .750 | −.250 " in summary
 
 
 def test_a_drop_within_luck_and_a_gain_pass(runs: Workplace) -> None:
@@ -368,7 +368,7 @@ def test_the_workflow_of_the_page(tmp_path: Path) -> None:
     argv = [str(script), "run", "--tasks", "demo_mcq@cloze", "--output_path", "baseline.json"]
     subprocess.run(argv, cwd=tmp_path, env=with_baseline, check=True, capture_output=True)
     assert executed(tmp_path, 10) == {"Scores": 0, "Not worse than the baseline": 0}
-    assert "| demo_mcq@cloze | 0.900 | 0.900 |" in (tmp_path / "summary1").read_text("utf-8")
+    assert "| demo_mcq@cloze | .900 | .900 |" in (tmp_path / "summary1").read_text("utf-8")
     assert executed(tmp_path, 2) == {"Scores": 0, "Not worse than the baseline": 3}
     assert executed(tmp_path, 1) == {"Scores": 3, "Not worse than the baseline": 3}
     assert "1 of 1 condition not met" in (tmp_path / "summary0").read_text("utf-8")

@@ -14,6 +14,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import NormalIndPower
 
+from lm_eval.text.numbers import number
 from tests.support.command_line import Workplace
 
 NINTH, SIXTH = str(1 / 9), str(1 / 6)
@@ -175,7 +176,7 @@ def test_formats_of_several_models_are_pairs_of_their_own(work: Workplace) -> No
     plan = json.loads((work.folder / "plan.json").read_text())
     said = work.cli("power", "out").out
     for one, row in zip(plan["assumptions"], plan["rows"], strict=True):
-        line = f"{one['variance']:.4f}      {row['difference']:.4f}"
+        line = f"{number(one['variance'], 4)}       {number(row['difference'], 4)}"
         assert line in said  # each with its own variance
 
 
@@ -246,11 +247,11 @@ def test_one_comparison_is_the_default_and_several_pairs_say_so(work: Workplace)
 
 
 def test_a_difference_beyond_the_discordant_items_is_planned_with_as_many(work: Workplace) -> None:
-    assumed = ("--accuracy", "0.9", "--correlation", "0.9", "--difference", "0.05")
+    assumed = ("--accuracy", "0.9", "--correlation", "0.9", "--difference", ".05")
     (row,) = rows(work, *assumed)
-    (all_one_way,) = rows(work, "--discordant", "0.05", "--difference", "0.05")
+    (all_one_way,) = rows(work, "--discordant", ".05", "--difference", ".05")
     assert row["exact"]["items"] == all_one_way["exact"]["items"]
-    assert "more than the 0.018 here" in work.cli("power", *assumed).out.replace("\n", " ")
+    assert "more than the .018 here" in work.cli("power", *assumed).out.replace("\n", " ")
 
 
 def test_a_run_with_one_format_says_how_to_add_one(work: Workplace) -> None:

@@ -1,19 +1,19 @@
 """The result screen of ``lm-eval run`` against stored screens: what a reader has after ten seconds.
 
-Regenerate after an intended change: ``python -m tests.integration.test_screen``.
+Regenerate after an intended change: ``REGENERATE=1 pytest``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.command_line import Workplace
+from tests.support.golden import assert_golden
 from tests.support.paths import GOLDEN
 
 SCREENS = GOLDEN / "screens"
@@ -132,7 +132,7 @@ def screen(case: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("case", CASES)
 def test_golden(case: str, tmp_path: Path) -> None:
-    assert screen(case, tmp_path) == (SCREENS / f"{case}.txt").read_text(encoding="utf-8")
+    assert_golden(SCREENS / f"{case}.txt", screen(case, tmp_path))
 
 
 def test_no_golden_file_is_left_over() -> None:
@@ -159,10 +159,3 @@ def test_every_metric_is_in_the_full_table(tmp_path: Path) -> None:
     for text in ("acc_bytes", "exact_match", "95 % interval", "WARNING", "doc "):
         assert text in done.out
     assert "The format matters" not in done.out
-
-
-if __name__ == "__main__":
-    SCREENS.mkdir(exist_ok=True)
-    for name in CASES:
-        with tempfile.TemporaryDirectory() as scratch:
-            (SCREENS / f"{name}.txt").write_text(screen(name, Path(scratch)), encoding="utf-8")

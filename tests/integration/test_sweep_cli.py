@@ -17,7 +17,7 @@ import pytest
 
 from lm_eval.formats.compile import get_format
 from lm_eval.lab.grammar.sample import FormatList, sample_formats
-from lm_eval.text.numbers import short
+from lm_eval.text.numbers import number
 from tests.support import logged_model, planted_model
 from tests.support.command_line import Outcome, Workplace
 from tests.support.golden import assert_golden
@@ -202,7 +202,7 @@ def test_half_of_the_items_choose_and_the_other_half_scores(place: Workplace) ->
     said = words(sweep(place, model="planted", by_label=0.95, formats="30"))
     apart = summary(place)["result"]["spread"]["split_half"]
     assert apart > 0.3
-    assert f"; {short(apart, 2)} on held-out halves)." in said
+    assert f"; {number(apart, 2)} on held-out halves)." in said
     for seed in range(5):  # formats that make no difference: no better as often as better
         said = words(sweep(place, seed=seed, output=f"seed{seed}"))
         found = summary(place, f"seed{seed}")["result"]["spread"]
@@ -282,8 +282,8 @@ def test_without_an_output_path_the_list_is_in_the_cache(place: Workplace) -> No
 def test_a_budget_says_that_it_knows_no_clusters(place: Workplace) -> None:
     assert "clusters" not in words(sweep(place, "--budget", "2n"))
     rows = [json.loads(line) for line in (place.folder / "docs.jsonl").read_text().splitlines()]
-    for number, row in enumerate(rows):
-        row["passage"] = number // 4
+    for index, row in enumerate(rows):
+        row["passage"] = index // 4
     place.write("docs.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
     place.task(cluster="passage")
     said = words(sweep(place, "--budget", "2n", output="clustered"))

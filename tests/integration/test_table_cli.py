@@ -61,7 +61,7 @@ def test_formats_are_columns_and_the_caption_says_what_all_share(work: Workplace
     run(work, "--tasks", FORMATS, "--model_args", "unread=4")
     lines = table(work).splitlines()
     assert lines[0] == "| Task | mcqa | cloze | generate |"
-    assert lines[2].startswith(r"| t | 1.000 \[0.91, 1.00\] | 0.500 \[0.35, 0.65\] | 0.750 ")
+    assert lines[2].startswith(r"| t | 1.000 \[.91, 1.00\] | .500 \[.35, .65\] | .750 ")
     caption = lines[-1]
     assert caption.startswith(
         "acc with 95 % intervals. Model known, 0-shot, n = 40. Formats: mcqa v"
@@ -82,8 +82,8 @@ def test_marks_are_paired_tests_adjusted_for_the_whole_table(work: Workplace) ->
     assert found["generate"]["p_adjusted"] == pytest.approx(p["generate"])
     assert [found[name]["verdict"] for name in ("cloze", "generate")] == ["real", "confounded"]
     text = table(work, "--baseline", "mcqa")
-    assert r"0.500\* \[" in text
-    assert r"0.750† \[" in text
+    assert r".500\* \[" in text
+    assert r".750† \[" in text
     assert "Holm-adjusted for 2 comparisons" in text
 
 
@@ -97,8 +97,8 @@ def test_shots_and_models_are_dimensions(work: Workplace) -> None:
     lines = table(work, "--rows", "model", "--columns", "shots").splitlines()
     assert lines[0] == "| Model | 0-shot | 2-shot |"
     assert lines[2:4] == [
-        r"| known | 1.000 \[0.91, 1.00\] | 1.000 \[0.91, 1.00\] |",
-        r"| other | 0.500 \[0.35, 0.65\] | – |",
+        r"| known | 1.000 \[.91, 1.00\] | 1.000 \[.91, 1.00\] |",
+        r"| other | .500 \[.35, .65\] | – |",
     ]
     found = records(work, "--baseline", "known", "--rows", "model,shots")
     assert [row["verdict"] for row in found] == [None, None, "real"]

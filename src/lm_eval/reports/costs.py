@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.scoring.results import TaskResult
 from lm_eval.text.columns import Cells, Column, FittingTable
-from lm_eval.text.numbers import (
-    amount,
-    cost_digits,
-    count,
-    duration,
-    short_time,
-)
+from lm_eval.text.numbers import amount, cost_digits, count, duration, short_time
 from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:

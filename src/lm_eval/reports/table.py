@@ -15,12 +15,7 @@ from lm_eval.requests.options import skipped_line
 from lm_eval.scoring.results import GroupResult, ReadingSummary, TaskResult
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.columns import Cells, Column, FittingTable
-from lm_eval.text.numbers import (
-    interval,
-    number,
-    percent,
-    value_of,
-)
+from lm_eval.text.numbers import interval, number, percent, value_of
 from lm_eval.text.secrets import known_secrets
 from lm_eval.text.terminal import Paragraph, visible
 

@@ -20,15 +20,7 @@ from lm_eval.run.plan import Outcome
 from lm_eval.scoring.results import TaskResult
 from lm_eval.screen.remarks import part_scores, remarks, reread_command
 from lm_eval.screen.scores import LENIENT, ScoreRow, score_lines, score_rows
-from lm_eval.text.numbers import (
-    amount,
-    cost_digits,
-    count,
-    counted,
-    duration,
-    short,
-    tokens,
-)
+from lm_eval.text.numbers import amount, cost_digits, count, counted, duration, number, tokens
 from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
@@ -198,7 +190,7 @@ def _folded(rows: Sequence[ScoreRow], outcome: Outcome) -> tuple[Sequence[ScoreR
         return rows, ""
     ordered = sorted(tasks, key=lambda row: row.estimate.value if row.estimate else 0.0)
     low, high = (
-        f"{short(row.estimate.value if row.estimate else None)} ({row.name})"
+        f"{number(row.estimate.value if row.estimate else None)} ({row.name})"
         for row in (ordered[0], ordered[-1])
     )
     shown = [row for row in rows if row.task not in inside]
@@ -310,7 +302,7 @@ def _also(results: Sequence[TaskResult]) -> str:
             continue
         known = {result.primary, f"{result.primary}_read", LENIENT}
         others = [
-            f"{visible(metric)} {short(estimate.value)}"
+            f"{visible(metric)} {number(estimate.value)}"
             for metric, estimate in result.metrics.items()
             if metric not in known
         ]

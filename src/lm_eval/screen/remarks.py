@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval.requests.options import skipped_line
 from lm_eval.scoring.results import ChoiceTally, ReadingSummary, TaskResult
-from lm_eval.text.numbers import joined, percent, short
+from lm_eval.text.numbers import joined, number, percent
 from lm_eval.text.secrets import known_secrets
 from lm_eval.text.terminal import visible
 
@@ -66,7 +66,7 @@ def part_scores(results: Sequence[TaskResult], *, names_tasks: bool) -> Iterator
 
     for result in with_parts:
         name = visible(result.name if names_tasks or result.format is None else result.format)
-        yield from (f"{name} {line}" for line in part_lines(result, short))
+        yield from (f"{name} {line}" for line in part_lines(result, number))
 
 
 def _different_questions(comparisons: Sequence[Comparison], *, names_tasks: bool) -> Iterator[str]:

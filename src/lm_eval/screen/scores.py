@@ -14,15 +14,7 @@ from rich.cells import cell_len
 
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.numbers import (
-    Glyphs,
-    Scale,
-    glyphs_for,
-    percent,
-    scale_for,
-    short,
-    short_interval,
-)
+from lm_eval.text.numbers import Glyphs, Scale, glyphs_for, interval, number, percent, scale_for
 from lm_eval.text.terminal import visible
 
 LEAST_PICTURE, MOST_PICTURE = 16, 48
@@ -209,13 +201,11 @@ def _figures(rows: Sequence[ScoreRow]) -> list[ScoreColumn]:
         )
     heading = "Score" if len(metrics) > 1 else metrics.pop()
     value = ScoreColumn(
-        heading, lambda row: short(row.estimate.value if row.estimate is not None else None)
+        heading, lambda row: number(row.estimate.value if row.estimate is not None else None)
     )
     columns.append(value)
-    if any(short_interval(row.estimate) for row in rows):
-        columns.append(
-            ScoreColumn("95 % CI", lambda row: short_interval(row.estimate), is_number=False)
-        )
+    if any(interval(row.estimate) for row in rows):
+        columns.append(ScoreColumn("95 % CI", lambda row: interval(row.estimate), is_number=False))
     return columns
 
 
@@ -229,12 +219,12 @@ def _parsed_columns(rows: Sequence[ScoreRow]) -> list[ScoreColumn]:
         columns.append(
             ScoreColumn(
                 f"{what} if parsed",
-                lambda row: "" if row.if_parsed is None else short(row.if_parsed),
+                lambda row: "" if row.if_parsed is None else number(row.if_parsed),
             )
         )
     if any(row.at_most is not None for row in rows):
         columns.append(
-            ScoreColumn("At most", lambda row: "" if row.at_most is None else short(row.at_most))
+            ScoreColumn("At most", lambda row: "" if row.at_most is None else number(row.at_most))
         )
     return columns
 
@@ -268,7 +258,7 @@ def _picture(rows: Sequence[ScoreRow], columns: int, encoding: str) -> list[str]
     lines = [_bar(row, scale, glyphs) for row in rows]
     heading = ""
     if len(chances) == 1:
-        heading = _above(f"chance {short(chances.pop(), 2)}", scale, rows)
+        heading = _above(f"chance {number(chances.pop(), 2)}", scale, rows)
     elif chances:
         heading = f"{_mark(glyphs)} chance"
     return [f"{line:{columns}}" for line in (heading, *lines)]

@@ -17,7 +17,7 @@ from lm_eval.lab.sweep.words import OTHER_AXES, name_of, paid, slot_words, unrea
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.few_cells import CALIBRATED
 from lm_eval.text.columns import FittingTable
-from lm_eval.text.numbers import counted, percent, short, short_interval
+from lm_eval.text.numbers import counted, interval, number, percent
 from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _scores(sweep: Sweep) -> FittingTable:
 
 
 def _with_ends(estimate: Estimate) -> str:
-    return f"{short(estimate.value, 2)} {short_interval(estimate)}".rstrip()
+    return f"{number(estimate.value, 2)} {interval(estimate)}".rstrip()
 
 
 def _lines(sweep: Sweep) -> Iterator[tuple[str, str]]:
@@ -84,7 +84,7 @@ def _lines(sweep: Sweep) -> Iterator[tuple[str, str]]:
     result = sweep.result
     if isinstance(result, PartialSweep):
         estimated, q = result.distribution, result.distribution.quantiles
-        low, high = (short(end, 2) for end in (estimated.spread.low, estimated.spread.high))
+        low, high = (number(end, 2) for end in (estimated.spread.low, estimated.spread.high))
         yield "Best − worst", f"{low} to {high} over all items, estimated"
         yield (
             "Formats",

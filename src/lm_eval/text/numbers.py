@@ -30,22 +30,25 @@ class _Estimate(Protocol):
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """A score as people read it: ``0.512``, ``12.34``, ``1.23e+05``; ``–`` if there is none."""
+    """A score as people read it: ``.525``, ``−.10``, ``12.34``, ``1.23e+05``; ``–`` if there is none."""
     if value is None:
         return NOTHING
     if abs(value) >= 1000:
-        return f"{value:.4g}"
-    return f"{value:.{digits if abs(value) < 10 else max(1, digits - 1)}f}"
+        text = f"{value:.4g}"
+    else:
+        text = f"{value:.{digits if abs(value) < 10 else max(1, digits - 1)}f}"
+    text = text.replace("-", "−")
+    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
 
 
-def signed(value: float | None) -> str:
-    """A difference with its sign: ``+0.012``, ``−0.100``, ``0``; ``–`` if there is none."""
+def signed(value: float | None, digits: int = 2) -> str:
+    """A difference with its sign: ``+.24``, ``−.10``, ``.00``; ``–`` if there is none."""
     if value is None:
         return NOTHING
-    rounded = round(value, 9)  # sums in another order differ in the last digit, and round apart
-    if not rounded:
-        return "0"
-    return f"{'+' if rounded > 0 else '−'}{number(abs(rounded))}"
+    text = number(round(value, 9), digits)  # sums in another order differ in the last digit
+    if not text.strip("−.0"):
+        return text.removeprefix("−")
+    return text if text.startswith("−") else f"+{text}"
 
 
 def value_of(estimate: _Estimate | None) -> str:
@@ -54,77 +57,41 @@ def value_of(estimate: _Estimate | None) -> str:
 
 
 def interval(estimate: _Estimate | None) -> str:
-    """``[0.45, 0.57]``, with a third digit if it is narrow; ``–`` if there is none."""
+    """``[.42, .63]``, with a third digit if it is narrow; empty if there is none."""
     if estimate is None or estimate.low is None or estimate.high is None:
-        return NOTHING
+        return ""
     digits = 2 if estimate.high - estimate.low >= 0.05 else 3
     return f"[{number(estimate.low, digits)}, {number(estimate.high, digits)}]"
 
 
 def with_interval(estimate: _Estimate | None, digits: int = 3) -> str:
-    """``0.250 [0.10, 0.38]``; the value alone if there is no interval."""
+    """``.250 [.10, .38]``; the value alone if there is no interval."""
     if estimate is None:
         return NOTHING
-    return f"{number(estimate.value, digits)} {interval(estimate)}".removesuffix(f" {NOTHING}")
-
-
-def short(value: float | None, digits: int = 3) -> str:
-    """A score without the zero in front of its point: ``.525``; ``–`` if there is none."""
-    if value is None:
-        return NOTHING
-    text = number(value, digits).replace("-", "−")
-    return text.replace("0.", ".", 1) if text.lstrip("−").startswith("0.") else text
-
-
-def short_interval(estimate: _Estimate | None) -> str:
-    """``[.42, .63]``, with a third digit if it is narrow; empty if there is none."""
-    if estimate is None or estimate.low is None or estimate.high is None:
-        return ""
-    digits = 2 if estimate.high - estimate.low >= 0.05 else 3
-    return f"[{short(estimate.low, digits)}, {short(estimate.high, digits)}]"
-
-
-def short_signed(value: float | None, digits: int = 2) -> str:
-    """A difference with its sign: ``+.24``, ``−.10``, ``.00``; ``–`` if there is none."""
-    text = short(value, digits)
-    if value is None or not text.strip("−.0"):
-        return text.removeprefix("−")
-    return text if text.startswith("−") else f"+{text}"
+    return f"{number(estimate.value, digits)} {interval(estimate)}".rstrip()
 
 
 ALWAYS = 0.995
 """A p from here on rounds to 1."""
 
 
-def short_p(p: float) -> str:
+def p_equals(p: float) -> str:
     """``p = .024``, ``p < .001``, ``p = 1``."""
     if p < 0.001:
         return "p < .001"
     if p >= ALWAYS:
         return "p = 1"
-    return f"p = {short(p, 3 if p < 0.1 else 2)}"
-
-
-def p_cell(p: float) -> str:
-    """``.024``, ``< .001``: a p in a column that is called so."""
-    return short_p(p).removeprefix("p ").removeprefix("= ")
-
-
-def bounds(low: float | None, high: float | None) -> str:
-    """``0.45–0.57``: the lowest and the highest value that are possible."""
-    return NOTHING if low is None or high is None else f"{number(low, 2)}–{number(high, 2)}"
+    return f"p = {number(p, 3 if p < 0.1 else 2)}"
 
 
 def p_value(p: float | None) -> str:
-    """``0.031``, ``< 0.001``; ``–`` if there is none."""
-    if p is None:
-        return NOTHING
-    return "< 0.001" if p < 0.001 else f"{p:.3f}"
+    """``.024``, ``< .001``: a p in a column that is called so; ``–`` if there is none."""
+    return NOTHING if p is None else p_equals(p).removeprefix("p ").removeprefix("= ")
 
 
-def p_equals(p: float) -> str:
-    """``p = 0.031``, ``p < 0.001``."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+def bounds(low: float | None, high: float | None) -> str:
+    """``.45–.57``: the lowest and the highest value that are possible."""
+    return NOTHING if low is None or high is None else f"{number(low, 2)}–{number(high, 2)}"
 
 
 def percent(part: float, whole: float) -> str:

@@ -153,9 +153,9 @@ def _row(result: ResultDiff) -> Cells:
         name=_title(result),
         first=value_of(first),
         second=value_of(second),
-        difference=signed(result.difference),
+        difference=signed(result.difference, 3),
         p="" if result.paired is None else p_value(result.paired.p),
-        **{name: signed(value) for name, value in result.parts.items()},
+        **{name: signed(value, 3) for name, value in result.parts.items()},
     )
 
 
@@ -172,7 +172,7 @@ def _scores(result: ResultDiff) -> str:
     first, second = result.metrics
     metric = first if first == second else f"{first} and {second}"
     shown = [_score(side, score) for side, score in zip("AB", result.scores, strict=True)]
-    total = "" if result.difference is None else f"; A − B {signed(result.difference)}"
+    total = "" if result.difference is None else f"; A − B {signed(result.difference, 3)}"
     return f"{_title(result)}, {visible(metric)}: {', '.join(shown)}{total}"
 
 

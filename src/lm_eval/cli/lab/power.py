@@ -29,7 +29,7 @@ from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.power import factor, total_variance, variance_of_difference
 from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.files import write_output
-from lm_eval.text.numbers import counted
+from lm_eval.text.numbers import counted, number
 from lm_eval.text.terminal import Paragraph, console, print_written, visible
 
 EXAMPLE = "`lm-eval power --difference 0.03 --discordant 0.2`"
@@ -196,8 +196,8 @@ def _table(result: PowerPlan) -> FittingTable:
 def _row(row: PowerRow, variance: float, has_repeats: bool) -> Cells:
     return Cells(
         name=visible(row.label),
-        varies=f"{variance:.4f}",
-        difference="none" if row.difference is None else f"{row.difference:.4f}",
+        varies=number(variance, 4),
+        difference="none" if row.difference is None else number(row.difference, 4),
         repeats=("" if not has_repeats else "none" if row.repeats is None else f"{row.repeats:,}"),
         items=f"{row.items:,}",
         chance=f"{100 * row.power:.0f} %",
@@ -210,7 +210,7 @@ def _needs(exact: Exact) -> str:
     """The exact test's number in place of the one that was looked for."""
     if exact.items is not None:
         return f"{exact.items:,}"
-    return "" if exact.difference is None else f"{exact.difference:.4f}"
+    return "" if exact.difference is None else number(exact.difference, 4)
 
 
 # Sentences
@@ -270,8 +270,8 @@ def _sentences(
             )
         else:
             yield (
-                f"With {_counted(row)}, a true difference below {row.difference:.4f} is found in less "
-                f"than {chance} of comparisons at the {level} level{where}."
+                f"With {_counted(row)}, a true difference below {number(row.difference, 4)} is found in "
+                f"less than {chance} of comparisons at the {level} level{where}."
             )
         yield from _by_exact_test(assumed, row, chance)
         if assumed.num_items is not None and question.items is None:
@@ -302,16 +302,16 @@ def _by_exact_test(assumed: Assumptions, row: PowerRow, chance: str) -> Iterator
     if exact.items is not None:
         needs = f"; for {chance} it needs {exact.items:,} items"
     elif exact.difference is not None:
-        needs = f"; for {chance} it needs a difference of {exact.difference:.4f}"
+        needs = f"; for {chance} it needs a difference of {number(exact.difference, 4)}"
     yield (
         "That is the usual formula. McNemar's exact test, by which `lm-eval compare` judges right or "
         f"wrong, finds it in {_percent(round(exact.power, 3))}{needs}."
     )
     if assumed.discordant is not None and row.difference > assumed.discordant:
         yield (
-            f"A difference of {row.difference:.4g} needs at least that share of items that one gets "
-            f"right and the other wrong, which is more than the {assumed.discordant:.2g} here; the "
-            f"exact test is computed with {row.difference:.4g}."
+            f"A difference of {number(row.difference)} needs at least that share of items that one gets "
+            f"right and the other wrong, which is more than the {number(assumed.discordant)} here; "
+            f"the exact test is computed with {number(row.difference)}."
         )
 
 

@@ -22,7 +22,7 @@ from lm_eval.errors import (
     UsageError,
     listing,
 )
-from lm_eval.text.numbers import counted
+from lm_eval.text.numbers import counted, number
 from lm_eval.text.secrets import redacted_text
 from lm_eval.text.terminal import PIPED_WIDTH, visible
 
@@ -356,7 +356,7 @@ def _fitting(config: TaskConfig, manager: TaskManager) -> str:
 def _stated(metadata: Mapping[str, Any], line: ListedTask | None) -> Iterator[tuple[str, str]]:
     """What the file says besides its settings."""
     if isinstance(metadata.get("baseline"), int | float):
-        yield "chance", f"{metadata['baseline']:.3g}"
+        yield "chance", number(metadata["baseline"])
     if line is not None and line.facts.licence:
         yield "licence", visible(line.facts.licence)
     if metadata.get("gated"):

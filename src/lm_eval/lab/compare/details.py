@@ -15,15 +15,7 @@ from lm_eval.lab.show.phrases import NAMED, clipped
 from lm_eval.lab.stored.measurement import CHOICES_HIDDEN
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.numbers import (
-    listed,
-    number,
-    percent,
-    short,
-    short_interval,
-    short_p,
-    short_signed,
-)
+from lm_eval.text.numbers import interval, listed, number, p_equals, percent, signed
 from lm_eval.text.terminal import visible
 
 LABEL_WIDTH = 14
@@ -86,10 +78,10 @@ def _adherence(comparison: Comparison) -> str:
 def _gap(free: ComparisonRow, held: ComparisonRow, pair: Pair, sign: int) -> str:
     """``generate +.03 [−.09, .15], 98 % parsed free and 100 % enforced``."""
     difference = pair.result.difference
-    text = f"{visible(free.label)} {short_signed(sign * difference.value)}"
+    text = f"{visible(free.label)} {signed(sign * difference.value)}"
     if difference.low is not None and difference.high is not None:
         low, high = sorted((sign * difference.low, sign * difference.high))
-        text += f" [{short(low, 2)}, {short(high, 2)}]"
+        text += f" [{number(low, 2)}, {number(high, 2)}]"
     if free.num_read is not None and held.num_read is not None:
         parsed = percent(free.num_read, free.score.n), percent(held.num_read, held.score.n)
         text += f", {parsed[0]} parsed free and {parsed[1]} enforced"
@@ -105,15 +97,15 @@ def _error(comparison: Comparison) -> str:
         return ""
     if comparison.is_share and row.score.high - row.score.low > WIDE:
         return ""
-    score = f"{visible(row.label)} {short(row.score.value, 2)}"
-    items, both = (short(error, 2) for error in (parts.stderr_items, parts.stderr_one_format))
+    score = f"{visible(row.label)} {number(row.score.value, 2)}"
+    items, both = (number(error, 2) for error in (parts.stderr_items, parts.stderr_one_format))
     if parts.var_format == 0 or items == both:
         return f"{score} ± {items}; the choice of {comparison.kind} adds nothing measurable"
     text = f"{score} ± {items}; with the choice of {comparison.kind} ± {both}"
     ends = clipped(parts.one_format(row.score.value))
     is_known = ends.low is not None and ends.high is not None and ends.high - ends.low <= WIDE
     if comparison.is_share and is_known:
-        text += f" {short_interval(ends)}"
+        text += f" {interval(ends)}"
     needed = parts.formats_needed(parts.stderr_items) if parts.stderr_items else None
     if needed is not None and 2 <= needed <= MAX_FORMATS:
         text += f"; mean over {needed} {comparison.compares} ± {items}"
@@ -179,7 +171,7 @@ def _measures(comparison: Comparison) -> Iterator[tuple[str, str]]:
         test = comparison.omnibus
         yield (
             "All together",
-            f"{test.test} = {number(test.statistic, 2)}, df {test.df}, {short_p(test.p)}",
+            f"{test.test} = {number(test.statistic, 2)}, df {test.df}, {p_equals(test.p)}",
         )
     yield "Items", _steady(comparison)
     scores = _methods(row.score for row in comparison.rows)
@@ -211,11 +203,11 @@ def _spread(comparison: Comparison) -> str:
         how = f"{spread.null_permutations:,} {how}"
     ends = ""
     if spread.safe_low is not None and spread.safe_high is not None:
-        ends = f" [{short(spread.safe_low)}, {short(spread.safe_high)}]"
+        ends = f" [{number(spread.safe_low)}, {number(spread.safe_high)}]"
     return (
-        f"{short(spread.value)}{ends}; by chance {short(spread.null_mean)} on average, "
-        f"≤ {short(spread.null_95)} in 95 % of cases; excess {short(spread.excess)}; "
-        f"{short_p(spread.p)} ({how})"
+        f"{number(spread.value)}{ends}; by chance {number(spread.null_mean)} on average, "
+        f"≤ {number(spread.null_95)} in 95 % of cases; excess {number(spread.excess)}; "
+        f"{p_equals(spread.p)} ({how})"
     )
 
 
@@ -226,7 +218,7 @@ def _resampled(comparison: Comparison) -> str:
     if spread.low is None or spread.high is None or spread.bootstrap_mean is None:
         return ""
     return (
-        f"{short(spread.bootstrap_mean)} [{short(spread.low)}, {short(spread.high)}] in "
+        f"{number(spread.bootstrap_mean)} [{number(spread.low)}, {number(spread.high)}] in "
         f"{spread.resamples:,} resamples of the items, which overstate it"
     )
 

@@ -26,12 +26,13 @@ from lm_eval.stats.power import can_find
 from lm_eval.text.numbers import (
     ALWAYS,
     counted,
+    interval,
     joined,
     listed,
+    number,
+    p_equals,
     percent,
-    short,
-    short_interval,
-    short_p,
+    signed,
 )
 from lm_eval.text.terminal import Paragraph, visible
 
@@ -119,12 +120,12 @@ def overall_line(comparison: Comparison) -> str:
         return f"No difference: {same.lower()} {comparison.compares} score alike on every item."
     if spread is None or len(rows) == 2:
         return ""
-    best_worst = f"best − worst = {short(spread.value, 2)}"
-    luck = f"by chance ≤ {short(spread.null_95, 2)} in 95 % of cases"
+    best_worst = f"best − worst = {number(spread.value, 2)}"
+    luck = f"by chance ≤ {number(spread.null_95, 2)} in 95 % of cases"
     if spread.p >= ALPHA:
         return f"No sign that the {comparison.kind} matters: {best_worst} ({luck})."
     halves = spread.split_half
-    held_out = "" if halves is None else f"; {short(max(halves, 0.0), 2)} on held-out halves"
+    held_out = "" if halves is None else f"; {number(max(halves, 0.0), 2)} on held-out halves"
     caution = ""
     verdicts = {pair.verdict for pair in comparison.pairs}
     if REAL not in verdicts:
@@ -143,7 +144,7 @@ def _pair_lines(comparison: Comparison, verdict: str) -> Iterator[str]:
     differences = [_difference(pair) for pair in shown]
     wide = max(map(len, differences), default=0)
     for pair, difference in zip(shown, differences, strict=True):
-        line = f"{_names(pair):{width}}  {difference:{wide}}  {short_p(pair.p_adjusted)}"
+        line = f"{_names(pair):{width}}  {difference:{wide}}  {p_equals(pair.p_adjusted)}"
         yield f"{line}{_if_parsed(comparison, pair)}"
     if len(pairs) > len(shown):
         yield f"and {len(pairs) - len(shown)} more"
@@ -155,22 +156,16 @@ def _names(pair: Pair) -> str:
 
 def _difference(pair: Pair) -> str:
     """``+.24 [.07, .39]``."""
-    return f"{_signed(pair)} {short_interval(pair.result.difference)}".rstrip()
-
-
-def _signed(pair: Pair) -> str:
-    value = pair.result.difference.value
-    return f"{'+' if value > 0 else ''}{short(value, 2)}"
+    return f"{signed(pair.result.difference.value)} {interval(pair.result.difference)}".rstrip()
 
 
 def _if_parsed(comparison: Comparison, pair: Pair) -> str:
     """What a real difference is on the items parsed under the worse of two."""
     if pair.verdict != REAL or pair.remaining is None or pair.gap_read <= 0:
         return ""
-    left = pair.remaining.difference.value
-    sign = "+" if left > 0 else ""
+    left = signed(pair.remaining.difference.value)
     where = f"{pair.remaining.n:,} parsed {comparison.under} {visible(pair.second)}"
-    return f"  ({sign}{short(left, 2)} on the {where})"
+    return f"  ({left} on the {where})"
 
 
 def _confounded_lines(comparison: Comparison) -> Iterator[str]:
@@ -197,8 +192,8 @@ def _trailing(comparison: Comparison, pairs: Sequence[Pair]) -> str:
     names = listed([visible(row.label) for row in rows])
     trail, their = ("trails", "its") if len(rows) == 1 else ("trail", "their")
     leaders = listed([visible(label) for label in dict.fromkeys(pair.first for pair in pairs)])
-    gaps = joined([short(abs(pair.result.difference.value), 2) for pair in pairs])
-    p = short_p(max(pair.p_adjusted for pair in pairs))
+    gaps = joined([number(abs(pair.result.difference.value), 2) for pair in pairs])
+    p = p_equals(max(pair.p_adjusted for pair in pairs))
     p = p if len(pairs) == 1 or "<" in p else p.replace("=", "≤")
     shares = [*map(_unread_share, rows)]
     unread = shares[0] if len(set(shares)) == 1 else joined(shares)
@@ -237,8 +232,8 @@ def _remaining(comparison: Comparison, pair: Pair) -> str:
     is_same_way = (value > 0) == comparison.higher_is_better
     first, second = (pair.first, pair.second) if is_same_way else (pair.second, pair.first)
     return (
-        f"{visible(first)} > {visible(second)} remains: +{short(abs(value), 2)}, "
-        f"{short_p(pair.p_both_read or 0.0)}"
+        f"{visible(first)} > {visible(second)} remains: +{number(abs(value), 2)}, "
+        f"{p_equals(pair.p_both_read or 0.0)}"
     )
 
 
@@ -248,16 +243,18 @@ def _inconclusive_lines(comparison: Comparison) -> Iterator[str]:
     if not pairs:
         return
     separator = "; " if any("," in _names(pair) for pair in pairs) else ", "
-    names = separator.join(f"{_names(pair)} {_signed(pair)}" for pair in pairs)
+    names = separator.join(
+        f"{_names(pair)} {signed(pair.result.difference.value)}" for pair in pairs
+    )
     if len(pairs) < MOST_PAIRS - 1:
         yield from _pair_lines(comparison, INCONCLUSIVE)
     elif len(pairs) < MOST_PAIRS and len(names) <= NAMES_CHARS:
-        least = short_p(min(pair.p_adjusted for pair in pairs))
+        least = p_equals(min(pair.p_adjusted for pair in pairs))
         yield f"{names} ({least.replace('=', '≥') if least != 'p = 1' else least})"
     else:
-        largest = short(abs(pairs[0].result.difference.value), 2)
+        largest = number(abs(pairs[0].result.difference.value), 2)
         p = min(pair.p_adjusted for pair in pairs)
-        least = short_p(p).replace("=", "≥") if p < ALWAYS else short_p(p)
+        least = p_equals(p).replace("=", "≥") if p < ALWAYS else p_equals(p)
         which = "all" if len(pairs) + len(equal) == len(comparison.pairs) else "the other"
         yield f"{which} {len(pairs)} pairs: differences up to {largest}, {least}"
 
@@ -276,9 +273,9 @@ def _power(comparison: Comparison, pairs: Sequence[Pair]) -> str:
     power = comparison.power(pairs)
     if power is None:
         return ""
-    text = f"{comparison.num_items:,} items detect ≥ {short(power.detects, 2)}"
+    text = f"{comparison.num_items:,} items detect ≥ {number(power.detects, 2)}"
     if power.target is not None and power.items is not None:
-        text += f"; {short(power.target, 2)} needs about {round_up(power.items):,}"
+        text += f"; {number(power.target, 2)} needs about {round_up(power.items):,}"
     return f"{text}."
 
 

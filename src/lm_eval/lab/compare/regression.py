@@ -257,13 +257,12 @@ def _line(change: ResultChange) -> Cells:
     difference = Estimate(
         change.difference, None, change.low, change.high, change.num_items, change.test
     )
-    ends = interval(difference).replace("-", "−")
     read = change.share_read
     return Cells(
         name=visible(change.name),
         before=number(change.before.value),
         after=number(change.after.value),
-        difference=f"{signed(change.difference)} {ends}",
+        difference=f"{signed(change.difference, 3)} {interval(difference)}".rstrip(),
         p=p_value(change.p_adjusted),
         read="" if read is None else f"{percent(read[0], 1)} → {percent(read[1], 1)}",
         verdict=change.verdict,

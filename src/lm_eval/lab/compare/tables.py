@@ -24,12 +24,12 @@ from lm_eval.text.numbers import (
     count,
     counted,
     duration,
-    p_cell,
+    interval,
+    number,
+    p_equals,
+    p_value,
     percent,
-    short,
-    short_interval,
-    short_p,
-    short_signed,
+    signed,
     tokens,
 )
 from lm_eval.text.terminal import Paragraph, visible
@@ -170,11 +170,11 @@ def _score_line(comparison: Comparison, row: ComparisonRow, *, has_metrics: bool
     return Cells(
         name=visible(row.label),
         metric=visible(row.metric) if has_metrics else "",
-        score=short(row.score.value),
-        interval=short_interval(row.score),
+        score=number(row.score.value),
+        interval=interval(row.score),
         read="" if row.num_read is None else percent(row.num_read, row.score.n),
         score_read=_read_score(row),
-        at_most="" if row.bounds is None or not row.num_unread else short(row.bounds[1]),
+        at_most="" if row.bounds is None or not row.num_unread else number(row.bounds[1]),
         best="" if chances is None or len(comparison.rows) < 3 else chance(chances[0]),
         requests=count(int(usage["requests"])) if usage.get("requests") else "",
         tokens=tokens(tokens_in, tokens_out),
@@ -188,7 +188,7 @@ def _score_line(comparison: Comparison, row: ComparisonRow, *, has_metrics: bool
 def _read_score(row: ComparisonRow) -> str:
     if row.num_read is None or not row.num_unread:
         return ""
-    return short(None if row.score_read is None else row.score_read.value)
+    return number(None if row.score_read is None else row.score_read.value)
 
 
 def pair_table(comparison: Comparison) -> FittingTable:
@@ -218,12 +218,12 @@ def _pair_line(comparison: Comparison, pair: Pair, *, shows_probability: bool) -
     known = pair.probability if shows_probability else None
     return Cells(
         name=f"{visible(pair.first)} > {visible(pair.second)}",
-        difference=f"{short_signed(difference.value, places)} {short_interval(difference)}".rstrip(),
-        p=p_cell(pair.p_adjusted),
+        difference=f"{signed(difference.value, places)} {interval(difference)}".rstrip(),
+        p=p_value(pair.p_adjusted),
         probability="" if known is None else chance(min(known, _NEARLY_SURE)),
         flips=f"{pair.counts[0]}–{pair.counts[1]}",
         both_read=_both_read(comparison, pair),
-        detects="" if detectable is None else short(detectable, places),
+        detects="" if detectable is None else number(detectable, places),
         verdict=pair.verdict,
     )
 
@@ -235,8 +235,8 @@ _NEARLY_SURE = 1 - 1e-9
 def _both_read(comparison: Comparison, pair: Pair) -> str:
     if pair.both_read is None or pair.p_both_read is None:
         return ""
-    apart = short_signed(pair.both_read.difference.value, digits(comparison))
-    return f"{apart} ({short_p(pair.p_both_read)})"
+    apart = signed(pair.both_read.difference.value, digits(comparison))
+    return f"{apart} ({p_equals(pair.p_both_read)})"
 
 
 def _flip_lines(comparison: Comparison, limit: int) -> Iterator[Detail]:
@@ -382,15 +382,15 @@ def ranking_details(ranking: Ranking) -> Iterator[Detail]:
 
 def _with_ends(estimate: Estimate | None) -> str:
     if estimate is None:
-        return short(None)
-    return f"{short(estimate.value, 2)} {short_interval(estimate)}".rstrip()
+        return number(None)
+    return f"{number(estimate.value, 2)} {interval(estimate)}".rstrip()
 
 
 def _line(ranking: Ranking, row: int) -> Cells:
     scores = [of_model[row] for of_model in ranking.scores]
     tau = ranking.stability.tau_by_format[row].estimate
     cells = {
-        f"model{k}": f"{short(score)} ({_rank(scores, score, is_up=ranking.higher_is_better)})"
+        f"model{k}": f"{number(score)} ({_rank(scores, score, is_up=ranking.higher_is_better)})"
         for k, score in enumerate(scores)
     }
     return Cells(name=visible(ranking.formats[row]), tau=_with_ends(tau), **cells)
@@ -411,7 +411,7 @@ def _order(ranking: Ranking) -> str:
     text = f"The order depends on the format: two models swap in {chance(share)} of cases"
     reversal = stability.reversal.value
     if reversal:
-        margin = short(stability.margin, 2)
+        margin = number(stability.margin, 2)
         text += f"; a lead of {margin} turns into a lag of {margin} in {chance(reversal)}"
     return f"{text}."
 
@@ -430,8 +430,8 @@ def _halves(ranking: Ranking) -> str:
     else:
         effect = "The format changes the order more than chance in the items does"
     return (
-        f"{effect}: between halves of the items, orders agree by {short(halves.same_tau, 2)} under the "
-        f"same format, {short(halves.across_tau, 2)} under different ones."
+        f"{effect}: between halves of the items, orders agree by {number(halves.same_tau, 2)} under the "
+        f"same format, {number(halves.across_tau, 2)} under different ones."
     )
 
 
@@ -440,6 +440,6 @@ def _typical(ranking: Ranking) -> str:
     if typical is None or ranking.stability.flip_rate.value == 0 or len(ranking.formats) < 3:
         return ""  # of two formats, each agrees with the other equally well
     tau = ranking.stability.tau_by_format[typical].value
-    agrees = "" if tau is None else f" (agreement {short(tau, 2)})"
+    agrees = "" if tau is None else f" (agreement {number(tau, 2)})"
     name = visible(ranking.formats[typical])
     return f"{name} ranks the models most like the other formats do{agrees}."

@@ -301,7 +301,7 @@ def _adherence(result: ResultDiff) -> list[str]:
         return []
     return [
         "Unread answers may explain it: it is no larger than the gap in answers read "
-        f"({signed(gap)})."
+        f"({signed(gap, 3)})."
     ]
 
 
@@ -329,8 +329,8 @@ def _explanation(result: ResultDiff, facts: Sequence[FactDiff]) -> str:
     words = dict(_PART_WORDS)
     if result.items.counts["changed"]:
         words["items"] = words["changed"]
-    shown = ", ".join(f"{signed(value)} from {words[name]}" for name, value in ordered)
-    return f"Of the difference {signed(total or 0.0)}: {shown}.{_causes(result.items, facts)}"
+    shown = ", ".join(f"{signed(value, 3)} from {words[name]}" for name, value in ordered)
+    return f"Of the difference {signed(total or 0.0, 3)}: {shown}.{_causes(result.items, facts)}"
 
 
 def _other_measure(result: ResultDiff) -> list[str]:
@@ -352,8 +352,8 @@ def _unexplained(result: ResultDiff) -> list[str]:
     if abs(remainder) < 5e-4:
         return []
     return [
-        f"{signed(remainder)} is left over: a score in the files is not the mean over the items in the "
-        "samples. It is made in another way, or samples were lost or changed."
+        f"{signed(remainder, 3)} is left over: a score in the files is not the mean over the items in "
+        "the samples. It is made in another way, or samples were lost or changed."
     ]
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.numbers import NOTHING, interval, p_equals, percent, signed
+from lm_eval.text.numbers import interval, p_equals, percent, signed
 from lm_eval.text.terminal import ELLIPSIS, visible
 
 if TYPE_CHECKING:
@@ -47,13 +47,9 @@ def fair_words(gap: float, shown: str) -> str:
 
 def difference_words(test: Paired, title: str, more: str, less: str) -> str:
     """A paired difference with its interval and test, in one sentence."""
-    ends = interval(test.difference).replace("-", "−")
-    shown = f" {ends}" if ends != NOTHING else ""
+    difference = f"{signed(test.difference.value, 3)} {interval(test.difference)}".rstrip()
     counts = f"{test.wins} {more}, {test.losses} {less}, {test.ties} the same"
-    return (
-        f"{title} {signed(test.difference.value)}{shown}: {counts}; {p_equals(test.p)} "
-        f"({test.test})."
-    )
+    return f"{title} {difference}: {counts}; {p_equals(test.p)} ({test.test})."
 
 
 def chance(value: float) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import MissingExtraError, OutputError, UsageError
-from lm_eval.text.numbers import short_p
+from lm_eval.text.numbers import number, p_equals
 from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
@@ -297,18 +297,22 @@ class SpreadPlot(Plot):
     def _notes(self) -> list[str]:
         spread = self.spread
         best, worst = (shown(self.labels[k], 30) for k in (spread.best, spread.worst))
-        notes = [f"{FOUND}: {spread.value:.3f}, from {worst} up to {best}{self._interval()}"]
+        notes = [f"{FOUND}: {number(spread.value)}, from {worst} up to {best}{self._interval()}"]
         if spread.null_method == "none":
             return [*notes, "The formats agree on every item: there is nothing to test."]
         how = spread.null_method
         if spread.null_permutations:
             how = f"{spread.null_permutations:,} {how}"
-        floor = f"{NOISE}: {spread.null_mean:.3f} on average, up to {spread.null_95:.3f} in 95 %"
-        return [*notes, f"{floor}; {short_p(spread.p)} ({how})"]
+        floor = f"{NOISE}: {number(spread.null_mean)} on average, up to {number(spread.null_95)} in 95 %"
+        return [*notes, f"{floor}; {p_equals(spread.p)} ({how})"]
 
     def _interval(self) -> str:
         low, high = self.spread.safe_low, self.spread.safe_high
-        return "" if low is None or high is None else f"; 95 % interval: {low:.3f} to {high:.3f}"
+        return (
+            ""
+            if low is None or high is None
+            else f"; 95 % interval: {number(low)} to {number(high)}"
+        )
 
 
 def spread_plot(

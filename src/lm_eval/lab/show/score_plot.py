@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 
 from lm_eval.lab.show.plots import BLUE, GREY, MOST_CHARS, Plot, quiet, shown, titled
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.numbers import Glyphs, glyphs_for, scale_for, short
+from lm_eval.text.numbers import Glyphs, glyphs_for, number, scale_for
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,10 +42,10 @@ class ScoresPlot(Plot):
         """
         width, glyphs = max(width, LEAST_WIDTH), glyphs_for(encoding)
         labels = [_encodable(shown(label), encoding) for label, _ in self.rows]
-        values = [short(estimate.value) for _, estimate in self.rows]
+        values = [number(estimate.value) for _, estimate in self.rows]
         space = _column_width(labels, width)
-        number = max(map(len, values))
-        scale = scale_for(self._ends(), width - space - number - 4)
+        digits = max(map(len, values))
+        scale = scale_for(self._ends(), width - space - digits - 4)
         lines = _wrapped(shown(self.title, MOST_CHARS), width, encoding)
         for row, (_, estimate) in enumerate(self.rows):
             if self.left_out and row == len(self.rows) // 2:
@@ -54,8 +54,8 @@ class ScoresPlot(Plot):
                 )
             bar = scale.bar(estimate.low, estimate.high, estimate.value, glyphs)
             label = _fit(labels[row], space, glyphs)
-            lines.append(f"{label}  {values[row]:>{number}}  {bar}".rstrip())
-        lines.append(" " * (space + number + 4) + scale.ruler())
+            lines.append(f"{label}  {values[row]:>{digits}}  {bar}".rstrip())
+        lines.append(" " * (space + digits + 4) + scale.ruler())
         return lines if glyphs.line == "─" else [line.replace("−", "-") for line in lines]
 
     def size(self) -> tuple[float, float]:
@@ -69,7 +69,7 @@ class ScoresPlot(Plot):
                 axes.plot(ends, [row, row], color=BLUE, linewidth=2.2, solid_capstyle="round")
             axes.plot(estimate.value, row, "o", color=BLUE, markersize=6)
             axes.annotate(
-                f"{estimate.value:.3f}",
+                number(estimate.value),
                 (1.0, row),
                 xycoords=axes.get_yaxis_transform(),
                 xytext=(6, 0),

@@ -19,7 +19,7 @@ from lm_eval.lab.sweep.words import name_of, sentences, title
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.files import safe_task_name
-from lm_eval.text.numbers import p_cell, short, short_interval, short_signed
+from lm_eval.text.numbers import interval, number, p_value, signed
 from lm_eval.text.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
@@ -94,8 +94,8 @@ def _row(sweep: Sweep, result: FullSweep | PartialSweep, row: int) -> Cells:
         return cells
     pair, p = result.against_base[row], result.adjusted[row]
     return cells.replace(
-        against="" if pair is None else short_signed(pair.difference.value, 3),
-        p="" if p is None else p_cell(p),
+        against="" if pair is None else signed(pair.difference.value, 3),
+        p="" if p is None else p_value(p),
         chance=f"{chance(result.p_best[row])} / {chance(result.p_worst[row])}",
     )
 
@@ -107,8 +107,8 @@ def _cells(sweep: Sweep, row: int, score: Estimate, **others: str) -> Cells:
     changed = (f"{slot}={value!r}" for slot, value in slots.items() if value != base.get(slot))
     cells = {
         "name": name_of(sweep.plan, row),
-        "score": short(score.value),
-        "interval": short_interval(score),
+        "score": number(score.value),
+        "interval": interval(score),
         "n": f"{score.n:,}",
         "read": "" if share is None else f"{100 * share:.0f} %",
         "differs": visible(", ".join(changed)),

@@ -13,7 +13,7 @@ from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Plan, Sweep
 from lm_eval.stats.components import SlotEffect
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.few_cells import CALIBRATED
-from lm_eval.text.numbers import counted, percent, short, short_interval, short_p
+from lm_eval.text.numbers import counted, interval, number, p_equals, percent
 from lm_eval.text.terminal import visible
 
 FEW_FOR_QUANTILES = 10
@@ -89,11 +89,11 @@ def _extremes(plan: Plan, result: FullSweep) -> str:
     half, is_said = result.spread.split_half, result.spread.p < ALPHA
     if half is None or is_said:
         return f"{text}."
-    return f"{text}. {fair_words(half, short(abs(half), 2))}"
+    return f"{text}. {fair_words(half, number(abs(half), 2))}"
 
 
 def _middle(result: FullSweep) -> str:
-    q = {name: short(value, 2) for name, value in result.quantiles.items()}
+    q = {name: number(value, 2) for name, value in result.quantiles.items()}
     return (
         f"Half of the formats score between {q[25]} and {q[75]}, nine in ten between {q[5]} and "
         f"{q[95]}; the median is {q[50]}."
@@ -105,7 +105,7 @@ def _mean(result: FullSweep) -> str:
         return ""
     mean = result.components.over_formats()
     mean = clipped(mean) if result.comparison.is_share else mean
-    return f"The mean over these formats is {short(mean.value, 2)}{ends(mean)}."
+    return f"The mean over these formats is {number(mean.value, 2)}{ends(mean)}."
 
 
 def slot_words(result: FullSweep) -> str:
@@ -126,12 +126,12 @@ def slot_words(result: FullSweep) -> str:
 def _slot(effect: SlotEffect) -> str:
     names = list(effect.means)
     ends = [
-        f"{visible(repr(name))} with {short(effect.means[name], 2)}"
+        f"{visible(repr(name))} with {number(effect.means[name], 2)}"
         for name in (names[-1], names[0])
     ]
     return (
         f"{visible(effect.slot)} ({chance(effect.explained)} of the variance between formats, "
-        f"{short_p(effect.adjusted)}; from {ends[0]} to {ends[1]})"
+        f"{p_equals(effect.adjusted)}; from {ends[0]} to {ends[1]})"
     )
 
 
@@ -141,7 +141,7 @@ def _slot(effect: SlotEffect) -> str:
 def _partial_words(sweep: Sweep, result: PartialSweep) -> list[str]:
     estimated = result.distribution
     q = {
-        percentage: f"{short(score.value, 2)}{ends(score)}"
+        percentage: f"{number(score.value, 2)}{ends(score)}"
         for percentage, score in estimated.quantiles.items()
     }
     reused = ", and what was asked is reused" if "answers" in sweep.files else ""
@@ -150,11 +150,11 @@ def _partial_words(sweep: Sweep, result: PartialSweep) -> list[str]:
     return [
         f"Estimated from {percent(estimated.cells, sweep.plan.all_cells)} of the cells ({per_format} "
         "for each format): the best format's score over all items lies "
-        f"{short(estimated.spread.low, 2)} to {short(estimated.spread.high, 2)} above the worst's.",
+        f"{number(estimated.spread.low, 2)} to {number(estimated.spread.high, 2)} above the worst's.",
         f"The median format scores {q[50]}; one in twenty scores below {q[5]}, one in twenty above "
         f"{q[95]}.",
-        f"The mean over formats is {short(estimated.mean.value, 2)}{ends(estimated.mean)}; the plain "
-        f"mean of the cells asked is {short(estimated.seen_mean, 2)}.",
+        f"The mean over formats is {number(estimated.mean.value, 2)}{ends(estimated.mean)}; the plain "
+        f"mean of the cells asked is {number(estimated.seen_mean, 2)}.",
         "Even formats that make no difference show some spread, by luck. Only the full sweep tests for "
         f"that: leave --budget out{reused}.",
         _how_sure(estimated.mean.method),
@@ -200,7 +200,7 @@ def name_of(plan: Plan, row: int) -> str:
 
 def ends(estimate: Estimate) -> str:
     """The interval in brackets, after a space; empty if there is none."""
-    text = short_interval(estimate)
+    text = interval(estimate)
     return f" {text}" if text else ""
 
 

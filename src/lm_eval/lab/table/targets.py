@@ -45,11 +45,6 @@ def _row_cells(table: ScoreTable, index: int) -> list[ScoreCell | None]:
     return [table.cells.get((row, column)) for column in table.columns]
 
 
-def _ends(cell: ScoreCell) -> str:
-    ends = interval(cell.score.estimate)
-    return "" if ends == NOTHING else ends
-
-
 # Markdown
 
 
@@ -73,7 +68,8 @@ def _pipes(cells: Sequence[str]) -> str:
 def _markdown_cell(cell: ScoreCell | None) -> str:
     if cell is None:
         return NOTHING
-    return " ".join(filter(None, [number(cell.score.estimate.value) + cell.mark, _ends(cell)]))
+    score = cell.score.estimate
+    return f"{number(score.value)}{cell.mark} {interval(score)}".rstrip()
 
 
 # LaTeX
@@ -195,9 +191,9 @@ def _latex_cell(cell: ScoreCell | None) -> tuple[str, str]:
     """The value and its interval, each in its own column."""
     if cell is None:
         return "--", ""
-    value = number(cell.score.estimate.value).replace("-", "$-$")
+    value = number(cell.score.estimate.value).replace("−", "$-$")
     mark = {"*": r"\rlap{$^{*}$}", "†": r"\rlap{$^{\dagger}$}"}.get(cell.mark, "")
-    ends = _ends(cell).replace("-", "$-$")
+    ends = interval(cell.score.estimate).replace("−", "$-$")
     return f"{value}{mark}", rf"{{\scriptsize {ends.replace('[', '{[}')}}}" if ends else ""
 
 
@@ -251,7 +247,7 @@ def _text(text: str) -> str:
 def _html_cell(cell: ScoreCell | None) -> str:
     if cell is None:
         return NOTHING
-    value, ends = number(cell.score.estimate.value), _ends(cell)
+    value, ends = number(cell.score.estimate.value), interval(cell.score.estimate)
     mark = f"<sup>{cell.mark}</sup>" if cell.mark else ""
     return f"{value}{mark}" + (f" <small>{ends}</small>" if ends else "")
 

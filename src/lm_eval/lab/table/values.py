@@ -21,7 +21,7 @@ from lm_eval.lab.stored.scores import (
     StoredScore,
     value_in,
 )
-from lm_eval.text.numbers import joined, percent
+from lm_eval.text.numbers import joined, number, percent
 
 MARKS: Mapping[str, str] = {REAL: "*", CONFOUNDED: "†"}
 _NAMED = 6
@@ -206,7 +206,7 @@ def _marks(table: ScoreTable, tests: Sequence[BaselineTest]) -> str:
     names = " or ".join(dict.fromkeys(test.test for test in tests))
     count = f", Holm-adjusted for {len(tests)} comparisons" if len(tests) > 1 else ""
     verdicts = {test.verdict for test in tests}
-    level = f"p < {ALPHA:.2f}".replace("0.", ".")
+    level = f"p < {number(ALPHA, 2)}"
     how = f"paired {names}{count}, {level}"
     if not verdicts & {REAL, CONFOUNDED}:
         return f"No score differs from {base} ({how})."

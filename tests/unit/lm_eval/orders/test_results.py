@@ -1,6 +1,6 @@
 """What the order of choices does, as people see it, compared with plain text files.
 
-To regenerate the files: ``python -m tests.unit.lm_eval.orders.test_results``, in the checkout.
+To regenerate the files: ``REGENERATE=1 pytest``.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from rich.console import Console
 from lm_eval.orders.results import ChoiceOrder, print_orders
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.estimates import mean_estimate, share_estimate
+from tests.support.golden import assert_golden
 from tests.support.paths import GOLDEN
 from tests.support.report_cases import result
 
@@ -101,15 +102,15 @@ def golden_files() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "text"), list(golden_files()))
 def test_golden(name: str, text: str) -> None:
-    assert text == (TABLES / name).read_text(encoding="utf-8")
+    assert_golden(TABLES / name, text)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140])
 def test_no_line_is_too_long_and_nothing_is_lost(width: int) -> None:
     text = printed(RESULTS, width)
     assert max(map(len, text.splitlines())) <= width
-    for part in ("0.807", "[bold]2", "23 of 57", "15.5", "12 docs"):
-        assert part in text
+    for part in (".807", "[bold]2", "23 of 57", "15.5", "12 docs"):
+        assert part in " ".join(text.split())
 
 
 def test_nothing_is_printed_without_orders() -> None:
@@ -135,8 +136,3 @@ def test_where_no_order_was_changed_there_is_no_table_of_positions() -> None:
     some = replace(HIDDEN, labels=("1", "2"), recall=(0.5, None), recall_debiased=(0.5, None))
     text = printed([result("t@cloze", choice_order=some)])
     assert text.startswith("  t@cloze: nothing was asked in another order")
-
-
-if __name__ == "__main__":
-    for name, text in golden_files():
-        (TABLES / name).write_text(text, encoding="utf-8")

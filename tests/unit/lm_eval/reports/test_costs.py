@@ -1,6 +1,6 @@
 """The table of a dry run, compared with plain text files.
 
-To regenerate the files: ``python -m tests.unit.lm_eval.reports.test_table_costs``, in the checkout.
+To regenerate the files: ``REGENERATE=1 pytest``.
 """
 
 import io
@@ -10,6 +10,7 @@ from rich.console import Console
 
 from lm_eval.reports.costs import Forecast, print_forecasts
 from lm_eval.requests.values import Estimated, Usage
+from tests.support.golden import assert_golden
 from tests.support.paths import GOLDEN
 from tests.support.report_cases import PRICES
 
@@ -59,7 +60,7 @@ def golden_files():
 
 @pytest.mark.parametrize(("name", "text"), list(golden_files()))
 def test_golden(name, text):
-    assert text == (TABLES / name).read_text(encoding="utf-8")
+    assert_golden(TABLES / name, text)
 
 
 @pytest.mark.parametrize("width", [60, 70, 140])
@@ -85,8 +86,3 @@ def test_names_are_shown_not_obeyed():
     hostile = Forecast("a\x1b[31m[red]x", 1, estimated((1, 1), (1, 1), 0, "t\x1bk"))
     assert "\x1b" not in printed([hostile])
     assert "[red]x" in printed([hostile])
-
-
-if __name__ == "__main__":
-    for name, text in golden_files():
-        (TABLES / name).write_text(text, encoding="utf-8")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lm_eval.scoring.results import ChoiceTally
 from lm_eval.screen.remarks import preferred_label
-from lm_eval.text.numbers import short, short_p
+from lm_eval.text.numbers import number, p_equals
 
 
 def tally(chosen: str, right: str) -> ChoiceTally:
@@ -50,7 +50,7 @@ def test_a_model_that_is_always_right_prefers_no_label(labels: list[str]) -> Non
     ],
 )
 def test_short(value: float | None, digits: int, text: str) -> None:
-    assert short(value, digits) == text
+    assert number(value, digits) == text
 
 
 @pytest.mark.parametrize(
@@ -58,4 +58,4 @@ def test_short(value: float | None, digits: int, text: str) -> None:
     [(0.0004, "p < .001"), (0.024, "p = .024"), (0.234, "p = .23"), (0.999, "p = 1")],
 )
 def test_short_p(p: float, text: str) -> None:
-    assert short_p(p) == text
+    assert p_equals(p) == text

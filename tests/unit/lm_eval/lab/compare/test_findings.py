@@ -15,7 +15,7 @@ from lm_eval.lab.compare.findings import print_findings
 from lm_eval.lab.compare.statistics import compare
 from lm_eval.lab.stored.measurement import Measurement
 from lm_eval.lab.words import sentences
-from lm_eval.text.numbers import short
+from lm_eval.text.numbers import number
 from tests.support.comparison_cases import CASES, FAST, comparison, right, row
 from tests.support.golden import assert_golden
 from tests.support.paths import GOLDEN
@@ -98,7 +98,7 @@ def test_what_can_be_found_is_said_of_the_pair_that_varies_most() -> None:
     sizes = [pair.result.smallest_detectable or 0.0 for pair in block.pairs]
     assert (power.detects, power.least) == (max(sizes), min(sizes))
     assert power.hardest.result.smallest_detectable == power.detects > np.median(sizes)
-    assert f"200 items detect ≥ {short(power.detects, 2)}" in said(rows)
+    assert f"200 items detect ≥ {number(power.detects, 2)}" in said(rows)
 
 
 SHOWN = {

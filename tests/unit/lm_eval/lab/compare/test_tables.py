@@ -1,6 +1,6 @@
 """What people read of a comparison, compared with plain text files.
 
-To regenerate the files: ``python -m tests.unit.lm_eval.lab.compare.test_tables``, in the checkout.
+To regenerate the files: ``REGENERATE=1 pytest``.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from lm_eval.lab.compare.values import ComparisonReport
 from lm_eval.lab.show.phrases import chance, round_up
 from lm_eval.lab.show.plots import FlipsPlot
 from lm_eval.lab.words import sentences
-from lm_eval.text.numbers import joined, listed, short, short_signed
+from lm_eval.text.numbers import joined, listed, number, signed
 from tests.support.comparison_cases import CASES, FAST, clear, comparison, grid, right, row, two
+from tests.support.golden import assert_golden
 from tests.support.paths import GOLDEN
 
 COMPARISONS = GOLDEN / "comparisons"
@@ -46,7 +47,7 @@ def golden_files() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("name", "text"), list(golden_files()))
 def test_golden(name: str, text: str) -> None:
-    assert text == (COMPARISONS / name).read_text(encoding="utf-8")
+    assert_golden(COMPARISONS / name, text)
 
 
 def test_no_golden_file_is_left_over() -> None:
@@ -66,7 +67,7 @@ def test_where_no_table_fits_every_number_stands_on_lines_of_its_own() -> None:
     text = printed(found, width=40)
     said = " ".join(text.split())
     for one in found.blocks[0].rows:
-        assert f"{one.label} acc {short(one.score.value)}, 95 % CI [" in said
+        assert f"{one.label} acc {number(one.score.value)}, 95 % CI [" in said
     for pair in found.blocks[0].pairs:
         assert f"{pair.first} > {pair.second} Difference" in said
     assert max(map(len, text.splitlines())) <= 40
@@ -268,7 +269,7 @@ def test_pieces_of_sentences() -> None:
     assert [listed(names) for names in (["a", "b", "c"], ["a, 0-shot", "a, 5-shot", "b"])] == [
         *("a, b and c", "a, 0-shot; a, 5-shot; b"),
     ]
-    assert [short_signed(value) for value in (0.244, -0.1, 0.0, -0.001, 1.5, None)] == [
+    assert [signed(value) for value in (0.244, -0.1, 0.0, -0.001, 1.5, None)] == [
         *("+.24", "−.10", ".00", ".00", "+1.50", "–"),
     ]
     assert [round_up(count) for count in (0.2, 7.5, 99, 101, 1234.5)] == [1, 8, 99, 110, 1300]
@@ -298,9 +299,3 @@ def test_the_flip_matrix_says_what_its_sides_are(case: str, rows: str, columns: 
     plots = dict(pictures(comparison(case)))
     (flips,) = [plot for plot in plots.values() if isinstance(plot, FlipsPlot)]
     assert flips.sides == (rows, columns)
-
-
-if __name__ == "__main__":
-    COMPARISONS.mkdir(exist_ok=True)
-    for file_name, content in golden_files():
-        (COMPARISONS / file_name).write_text(content, encoding="utf-8")

@@ -75,14 +75,14 @@ def svg_texts(content: bytes) -> list[str]:
 @pytest.mark.parametrize(
     ("kind", "expected"),
     [
-        ("scores", [*LABELS, "0.710", "0.520", "0.600", "Score by format, with its 95 % interval"]),
+        ("scores", [*LABELS, ".710", ".520", ".600", "Score by format, with its 95 % interval"]),
         ("flips", [*LABELS, "31", "18", "12", "9", "7", "17", "right under this format …"]),
         (
             "spread",
             [
                 *("mcqa", "cloze", "cot", "by luck alone", "found"),
-                "found: 0.190, from cloze up to mcqa; 95 % interval: 0.050 to 0.320",
-                "by luck alone: 0.064 on average, up to 0.130 in 95 %; p = .006 "
+                "found: .190, from cloze up to mcqa; 95 % interval: .050 to .320",
+                "by luck alone: .064 on average, up to .130 in 95 %; p = .006 "
                 "(10,000 permutations)",
             ],
         ),
@@ -233,7 +233,7 @@ def test_estimates_without_interval_are_points():
     plot = scores_plot([("a", Estimate(0.5, None, None, None, 1, "none"))])
     assert "●" in plot.lines(60)[1]
     assert "├" not in "".join(plot.lines(60))
-    assert "0.500" in svg_texts(plot.rendered("svg"))
+    assert ".500" in svg_texts(plot.rendered("svg"))
 
 
 def test_formats_that_agree_have_nothing_to_test():
