@@ -1,6 +1,7 @@
 """How well replies are read that nobody who wrote a reader has seen: by kind, right, wrong or refused.
 
     python benchmarks/readers.py [--failures] [--json OUT.json] [--readings OUT.jsonl] [FILE …]
+    python benchmarks/readers.py --judge_rules   # what each rule of the judge's reader decides
     PYTHONPATH=/path/to/another/checkout/src python benchmarks/readers.py
 
 The files are JSON lines in `tests/data`: replies to `generate` (letters), to `cot`, numbers and
@@ -35,6 +36,7 @@ FILES = (
     DATA / "nuggets" / "kinds.jsonl",
     DATA / "nuggets" / "blind.jsonl",
 )
+REAL = DATA.parents[2] / "shared" / "data" / "real" / "wice_judge_replies.jsonl.gz"
 NOTHING = "no_answer"
 
 Row = Mapping[str, Any]
@@ -169,6 +171,79 @@ def _judge_outcome(row: Row) -> tuple[Outcome, Any]:
     return ("wrong" if is_wrong else "refused"), labels
 
 
+JUDGE_RULES: dict[str, tuple[str, str, Any]] = {
+    "JSON and Python as lines": ("brackets", "as_lines", lambda text: (text, [])),
+    "XML and HTML as lines": ("tags", "as_lines", lambda text: (text, [], False)),
+    "tables": ("lines", "_table", lambda *_: (None, 1)),
+    "labels in a row": ("lines", "_row", lambda *_: None),
+    "numbers by label": ("lines", "_grouped", lambda *_: None),
+    "sentences, by the choice reader": ("prose", "_claim", lambda *_, **__: None),
+    "words around a list": ("answers", "_exclusion", lambda *_: None),
+    "definitions, other numberings": ("answers", "_about_labels", lambda *_: None),
+    "reservations after a label": ("pieces", "is_reserved", lambda *_: False),
+    "corrections after a list": ("reader", "_amended", lambda _, reading, *__: reading),
+    "later turns, struck-out words": ("reader", "_own_words", lambda text: text),
+}
+"""Rule → module, function and what stands in for it."""
+
+
+def judge_rules(rows: list[Row]) -> str:
+    """What is read otherwise without each rule, as a Markdown table."""
+    from importlib import import_module
+
+    def measured() -> list[Outcome]:
+        for name in ("pieces", "prose"):
+            for function in vars(import_module(f"nugget_eval.reading.{name}")).values():
+                if name == "pieces" or hasattr(function, "cache_clear"):
+                    getattr(function, "cache_clear", lambda: None)()
+        return [_judge_outcome(row)[0] for row in rows]
+
+    lines = ["| Rule | Right only with it | Wrong without it |", "| --- | --- | --- |"]
+    usual = measured()
+    for rule, (module, function, stand_in) in JUDGE_RULES.items():
+        home = import_module(f"nugget_eval.reading.{module}")
+        kept = getattr(home, function)
+        setattr(home, function, stand_in)
+        without = list(zip(usual, measured(), strict=True))
+        setattr(home, function, kept)
+        lost = sum(was == "right" != now for was, now in without)
+        wrong = sum(now == "wrong" != was for was, now in without)
+        lines.append(f"| {rule} | {lost} | {wrong} |")
+    return "\n".join(
+        [
+            f"{len(rows)} replies, {usual.count('right')} right, {usual.count('wrong')} wrong\n",
+            *lines,
+        ]
+    )
+
+
+def held_out_of_judges() -> list[Row]:
+    """A judge's replies that no rule was written for, and the real ones if they are there."""
+    import gzip
+
+    rows = [row for path in FILES if path.parent.name == "nuggets" for row in load(path)]
+    rows = [row for row in rows if row.get("is_kept_back", not row["id"].startswith("judge_"))]
+    if not REAL.exists():
+        return rows
+    labels = {
+        "supported": "support",
+        "partially_supported": "partial_support",
+        "not_supported": "not_support",
+    }
+    with gzip.open(REAL, "rt", encoding="utf-8") as lines:
+        for row in map(json.loads, lines):
+            answer = row["response"].partition("<answer>")[2].partition("</answer>")[0]
+            rows.append(
+                {
+                    "reply": row["response"],
+                    "nuggets": 1,
+                    "asked": None,
+                    "expected": [labels[answer]],
+                }
+            )
+    return rows
+
+
 # Showing
 
 
@@ -235,7 +310,11 @@ def main() -> None:
     parser.add_argument("--failures", action="store_true", help="list the rows that are not right")
     parser.add_argument("--json", type=Path, help="write the counts to this file")
     parser.add_argument("--readings", type=Path, help="what another harness has read")
+    parser.add_argument("--judge_rules", action="store_true", help="read without each rule in turn")
     args = parser.parse_args()
+    if args.judge_rules:
+        print(judge_rules(held_out_of_judges()))
+        return
     if args.readings:
         rows = [row for path in args.files for row in load(path)]
         counts = show_recorded(args.readings, rows, failures=args.failures)

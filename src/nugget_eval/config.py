@@ -19,7 +19,7 @@ from lm_eval.registry import MODELS
 from lm_eval.text.secrets import redacted
 from nugget_eval.errors import ConfigurationError
 from nugget_eval.prompts.catalogue import domain_names, language_names, prompt_type_names
-from nugget_eval.reading.candidates import FORMAT_TYPES
+from nugget_eval.reading.outcome import FORMAT_TYPES
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 

@@ -13,7 +13,7 @@ from nugget_eval.config import Config
 from nugget_eval.judge.evaluation import evaluate
 from nugget_eval.prompts.formats import nugget_format
 from nugget_eval.reading import read_labels
-from nugget_eval.reading.candidates import FORMAT_TYPES
+from nugget_eval.reading.outcome import FORMAT_TYPES
 from tests.support.nuggets.workplace import TOPICS, Workplace
 from tests.support.paths import ROOT
 

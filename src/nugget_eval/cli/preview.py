@@ -14,7 +14,7 @@ from nugget_eval.data.records import Assignment, Nugget
 from nugget_eval.judge.calls import JudgeCaller
 from nugget_eval.prompts.catalogue import domain_names, language_names, prompt_type_names
 from nugget_eval.prompts.formats import nugget_format, prompt_info
-from nugget_eval.reading.candidates import FORMAT_TYPES
+from nugget_eval.reading.outcome import FORMAT_TYPES
 from nugget_eval.reading.spellings import LABELS
 
 _EXAMPLE = Assignment(

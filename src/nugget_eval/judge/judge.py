@@ -29,7 +29,7 @@ from nugget_eval.errors import JudgeError
 from nugget_eval.judge.calls import ASK, EVIDENCE, LIKELIHOOD, SINGLE, Call, HeldBy, JudgeCaller
 from nugget_eval.judge.evidence import PassageEvidence, weigh
 from nugget_eval.judge.voting import Verdict, check_snippets, median_label
-from nugget_eval.reading.candidates import LabelReading
+from nugget_eval.reading.outcome import LabelReading
 from nugget_eval.reading.reasoning import read_reasoning
 from nugget_eval.reading.spellings import Label
 
@@ -263,7 +263,8 @@ class Judge:
         """Read a reply: its labels, canaries and snippets."""
         item = self.caller.items[call.item]
         how = self.caller.format(item)
-        reading = how.read(str(reply), call.count)
+        shown = (item.query, item.passage, *(item.nuggets[number].text for number in call.numbers))
+        reading = how.read(str(reply), call.count, shown)
         check = self._config.evaluation.snippet_check if how.prompt_type.reasons else "off"
         reasoned = read_reasoning(str(reply)) if check != "off" else ()
         checked = check_snippets(reading.labels, reasoned, item.passage, check)

@@ -325,7 +325,7 @@ def _labels(row: Mapping[str, Any], reader: BoundReader) -> tuple[list[Label | N
     reply = str(row.get("reply") or "")
     if reader.name == READER_NAME:
         asked_for = get_output_format(dict(reader.options).get("format_type") or "adaptive")
-        reading = asked_for.read(reply, count)
+        reading = asked_for.read(reply, count, list(map(str, row["texts"])))
         labels: Sequence[Any] = reading.labels
         how = Verdict(0.0, None, reading.format_used, reading.span, reading.error_type)
     else:

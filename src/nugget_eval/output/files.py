@@ -23,7 +23,7 @@ from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY
 from nugget_eval.judge.calls import JudgeCaller
 from nugget_eval.judge.evaluation import Evaluation
 from nugget_eval.judge.judge import Judged, JudgedReply
-from nugget_eval.reading.candidates import LabelReading
+from nugget_eval.reading.outcome import LabelReading
 from nugget_eval.reading.spellings import LABELS, Label
 from nugget_eval.scores.scores import RunScores
 

@@ -32,7 +32,7 @@ from nugget_eval.prompts.formats import (
     prompt_info,
 )
 from nugget_eval.prompts.selection import Complexity, Selection, complexity, select_prompt_type
-from nugget_eval.reading.candidates import FORMAT_TYPES
+from nugget_eval.reading.outcome import FORMAT_TYPES
 
 __all__ = [
     "DOMAINS",

@@ -18,7 +18,7 @@ from lm_eval.config.fields import shorten
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.registry import Registry
 from nugget_eval.errors import PromptError, UnknownPromptError
-from nugget_eval.reading.candidates import FORMAT_TYPES, LabelReading
+from nugget_eval.reading.outcome import FORMAT_TYPES, LabelReading
 from nugget_eval.reading.reader import read_labels
 
 PROMPT_TYPES = ("no_reasoning", "short_cot", "long_cot", "legacy", "optimized")
@@ -90,9 +90,12 @@ class OutputFormat(Definition):
         listed = self.answer.get("between", "").join(items)
         return self.answer.get("open", "") + listed + self.answer.get("close", "")
 
-    def read(self, reply: str, count: int) -> LabelReading:
-        """The labels that a reply gives to ``count`` nuggets, if this format was asked for."""
-        return read_labels(reply, count, format_type=self.name)
+    def read(self, reply: str, count: int, data: Sequence[str] = ()) -> LabelReading:
+        """The labels that a reply gives to ``count`` nuggets, if this format was asked for.
+
+        ``data`` is what the judge was shown; copies of it in the reply are not its answer.
+        """
+        return read_labels(reply, count, format_type=self.name, data=data)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -39,7 +39,7 @@ from nugget_eval.prompts.catalogue import (
 )
 from nugget_eval.prompts.examples import Example, LeftOut, as_example, without_leaks
 from nugget_eval.prompts.fence import Data, as_item, mark_for, shielded
-from nugget_eval.reading.candidates import LabelReading
+from nugget_eval.reading.outcome import LabelReading
 from nugget_eval.reading.spellings import LABELS
 
 _LONGEST_REASON = 200
@@ -143,9 +143,9 @@ class NuggetFormat:
 
     # Reading
 
-    def read(self, reply: str, count: int) -> LabelReading:
-        """The labels that a reply gives to the ``count`` nuggets it was asked about."""
-        return self.output.read(reply, count)
+    def read(self, reply: str, count: int, data: Sequence[str] = ()) -> LabelReading:
+        """The labels that a reply gives to the ``count`` nuggets it was asked about, shown ``data``."""
+        return self.output.read(reply, count, data)
 
     def grammar(self, count: int) -> Grammar:
         """The grammar of a complete reply to ``count`` nuggets: reasons if asked for, then labels."""

@@ -1,19 +1,18 @@
-"""A judge's reply → one label or None per nugget, with the rule, the span and the repairs.
+"""A judge's reply → one label or None per nugget, with the rule and the span.
 
-``reader`` collects every possible answer: in brackets, tags or lines (``notations``), else in sentences
-(``prose``). ``ranking`` sets aside examples, drafts and quotations, places labels by their numbers, and
-refuses two answers that differ. Time is linear in the length of the reply.
+Every notation is read as lines: ``tags`` and ``brackets`` turn XML and JSON into lines of the same
+length, ``lines`` finds tables, rows and lists, ``pieces`` reads one line, ``prose`` cuts sentences into
+one piece per nugget and gives each to the choice reader. ``answers`` sets aside examples, drafts and
+quotations, places labels by their numbers, and refuses two answers that differ; ``copies`` blanks what a
+reply repeats of its data. Words are in ``words.yaml``. Time is linear in the length of the reply.
 
-What words mean is shared by all: ``spellings`` of a label, ``references`` to a nugget, ``cues`` around a
-list, ``remarks`` after a label.
-
-Read in this order: spellings, candidates, references, cues, remarks, notations, ranking, prose,
-shortcuts, reader, reasoning, registered.
+Read in this order: spellings, outcome, words, pieces, tags, brackets, answers, prose, lines, copies,
+reader, reasoning, registered.
 """
 
 from __future__ import annotations
 
-from nugget_eval.reading.candidates import FORMAT_TYPES, ErrorType, FormatUsed, LabelReading
+from nugget_eval.reading.outcome import FORMAT_TYPES, ErrorType, FormatUsed, LabelReading
 from nugget_eval.reading.reader import (
     parse_labels_multi_format,
     read_labels,

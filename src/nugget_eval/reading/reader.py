@@ -1,65 +1,40 @@
 """A judge's reply → ``LabelReading``. Never raises, never guesses.
 
-Thinking is cut out, every candidate answer is collected and ranked, and the best one is placed on the
-nuggets. A bare, correct answer takes a short cut (``shortcuts``).
+Thinking, later turns and verbatim copies of the data are blanked; every possible answer is collected, in
+brackets, tags and lines, else in sentences; the one that counts is placed on the nuggets.
 """
 
 from __future__ import annotations
 
-import html
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 
 from lm_eval.formats.readers.reply import find_thinking, is_refusal
 from lm_eval.formats.readers.text import fold
-from nugget_eval.reading.candidates import (
-    Candidate,
-    LabelReading,
-    LabelTuple,
-    LabelWords,
-    Slot,
-    Span,
-    cut_out,
-)
-from nugget_eval.reading.cues import correction, next_prompt, turn_end
-from nugget_eval.reading.notations.brackets import bracketed
-from nugget_eval.reading.notations.lists import listed
-from nugget_eval.reading.notations.tags import plain_html, tagged, without_answer_tags
-from nugget_eval.reading.ranking import conforms, decide, rank, unread, usable, without_menu
-from nugget_eval.reading.shortcuts import quick_array, quick_labels, quick_list, quick_table
-from nugget_eval.reading.spellings import STEM
+from nugget_eval.reading import brackets, tags
+from nugget_eval.reading.answers import LabelList, conforms, decide, judged, unread
+from nugget_eval.reading.copies import is_copied, without_copies
+from nugget_eval.reading.lines import read_lines
+from nugget_eval.reading.outcome import LabelReading, LabelTuple, Span
+from nugget_eval.reading.prose import read_prose
+from nugget_eval.reading.spellings import SPELLING, label_of
+from nugget_eval.reading.words import alternatives
 
 LONGEST_REPLY = 8_000_000
 """Characters; a longer reply is not read."""
 
-MOST_CANDIDATES = 5_000
-"""A reply with more candidates than this counts as having no answer."""
-
-_LONGEST_FINAL = 50_000
-# Characters that do not show, the backslashes of Markdown, and entities of HTML.
-_WRITTEN_OUT = re.compile(
-    "[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufe0f\ufeff]"
-    r"|\\+(?=[_*.#)\[\]\-])|&(?:[a-zA-Z]{2,6}|#\d{1,6}|#[xX][0-9a-fA-F]{1,5});"
-)
-_CHINESE_POINT = re.compile(r"^([ \t]{0,8}\d{1,4})、", re.MULTILINE)  # folded, it would be a comma
-_PUNCTUATION = {
-    **{ord("،"): ",", ord("؛"): ";", ord("۔"): ".", 0x20E3: "."},  # the last is a key-cap
-    **{ord(first) + i: str(i + 1) for first in "⑴⒈❶➀➊" for i in range(9)},
-    **dict.fromkeys(map(ord, "⇒⟶⟹➔➜➝➞➡➙➛⮕↦⇨"), "→"),
-}
-# If a list lacks labels, sentences may give them; not if it has too many.
-_SAID_ELSEWHERE = ("truncation", "incomplete_index", "unknown_label", "format_error")
 _STRUCK_OUT = re.compile(
     r"(?<!~)~~(?![~\s])[^~\n]{1,1000}~~(?!~)|<(?P<tag>del|s|strike)>[^<>\n]{1,1000}</(?P=tag)>"
 )
-_QUOTE_MARK = re.compile(r"^([ \t]*)>", re.MULTILINE)
-_SLOT_LABEL = re.compile(r"(?:partial|not)_support|(?<![\w-])support(?=\W*(?:\Z|\n))")
 _REASONING_FIELD = re.compile(
     r"^[ \t]*(?:\(?\d{1,4}[.):][ \t]*)?(?:[-*•][ \t]*)?[*_`]{0,2}(?:nugget|snippet|rationale|decision)"
     r"[ \t]*=[^\n]*",
     re.MULTILINE | re.IGNORECASE,
 )
+_TOKEN = re.compile(r"[^\s,;|\[\]{}\"'()*`<>:.]+")
+_STEM = re.compile(r"upport|artial", re.IGNORECASE)
 
 
 def read_labels(
@@ -69,16 +44,30 @@ def read_labels(
     format_type: str | None = None,
     case_sensitive: bool = False,
     plain_words: bool = False,
+    data: Sequence[str] = (),
 ) -> LabelReading:
     """Read the labels that ``response`` gives to ``expected_count`` nuggets.
 
     ``format_type`` is the format that was asked for: of two answers that differ, the last one counts
     if it alone is in that format. ``case_sensitive`` accepts lower-case labels only; ``plain_words``
-    also accepts yes, true, no, false, none and maybe, if each slot holds one word.
+    also accepts yes, true, no, false, none and maybe, if each slot holds one word. ``data`` is what the
+    judge was shown (query, passage, nuggets): copies of it in the reply are not its answer.
     """
     count = expected_count if type(expected_count) is int and expected_count > 0 else 0
-    words = LabelWords(case_sensitive, plain_words)
-    reading = _checked(response, count, words, format_type)
+    if not count:
+        reading = LabelReading((), "failed", "count_mismatch", "no nuggets to label")
+    elif not isinstance(response, str) or not response.strip():
+        reading = unread(count, "empty", "empty", "the reply is empty")
+    elif len(response) > LONGEST_REPLY:
+        reading = unread(count, "failed", "format_error", f"longer than {LONGEST_REPLY} characters")
+    else:
+        text = _plain_marks(fold(_CIRCLED.sub(_number_of, response)))
+        if plain_words:
+            text = _spelled_out(text)
+        if case_sensitive:
+            text = SPELLING.sub(lambda m: m[0] if m[0].islower() else "x" * len(m[0]), text)
+        reading = _read(text, count, format_type, data)
+        reading = replace(reading, span=_widened(response, reading.span))
     if format_type is None or format_type == "adaptive":
         return reading
     return replace(reading, conforms=conforms(reading.format_used, format_type))
@@ -117,280 +106,237 @@ def strip_thinking_reasoning_blocks(text: str) -> str:
 
 # Steps
 
-
-def _checked(
-    response: object, count: int, words: LabelWords, format_type: str | None
-) -> LabelReading:
-    """The reading of any object; anything but a text of bearable length is an error with its reason."""
-    if not count:
-        return LabelReading((), "failed", "count_mismatch", "no nuggets to label")
-    if not isinstance(response, str) or not response.strip():
-        return unread(count, "empty", "empty", "the reply is empty")
-    if len(response) > LONGEST_REPLY:
-        return unread(count, "failed", "format_error", f"longer than {LONGEST_REPLY} characters")
-    quick = None
-    if not words.plain_words:
-        quick = (
-            quick_labels(response, count, format_type)
-            or quick_list(response, count)
-            or quick_array(response, count)
-            or quick_table(response, count)
-        )
-    return quick if quick is not None else _read(response, count, words, format_type)
+_MARKS = {
+    **dict.fromkeys(map(ord, "・●▪‣◦➤■▶►○□∙·◆◇★☆※⁃➢✦🔹🔸👉"), "•"),
+    **dict.fromkeys(map(ord, "⇒⟶⟹➔➜➝➞➡➙➛⮕↦⇨"), "→"),
+}
+_LATEX = re.compile(r"\\(?:boxed|text\w{0,2}|math\w{0,2})\s?(?=\{)|\\(?=[\[\]*-])")
+_MEMBER = re.compile(
+    r"\b\w{0,20}?label\w{0,10}?(?:\.|::|_|\(?[\"']?(?<=[(\"']))(?=(?:not|partial|un)?_?support|partial)",
+    re.IGNORECASE,
+)
 
 
-def _read(response: str, count: int, words: LabelWords, format_type: str | None) -> LabelReading:
-    text, offsets = _visible(response)
+_CIRCLED = re.compile("(\\d)\ufe0f?\u20e3|([①-⑨❶-❾➀-➈➊-➒⑴-⑼⒈-⒐])\\s?")
+
+
+def _number_of(match: re.Match[str]) -> str:
+    """A digit in a circle or on a key, as ``1.``."""
+    digit = match[1] or str(next(ord(match[2]) - ord(c) for c in "➊➀❶⒈⑴①" if match[2] >= c) + 1)
+    return f"{digit}.".ljust(len(match[0]))[: len(match[0])]
+
+
+def _plain_marks(text: str) -> str:
+    """``text`` of equal length with one kind of bullet and arrow, without ``Label.`` and escapes."""
+    if not text.isascii():
+        text = text.translate(_MARKS)
+    if '\\"' in text and text.count('"') == text.count('\\"'):
+        text = text.replace('\\"', ' "').replace("\\n", " \n")
+    if "\\" in text:
+        text = _LATEX.sub(lambda name: " " * len(name[0]), text)
+    return _MEMBER.sub(lambda name: " " * len(name[0]), text)
+
+
+def _read(text: str, count: int, format_type: str | None, data: Sequence[str]) -> LabelReading:
     thinking, open_at = find_thinking(text)
-    masked = plain_html(_without_reasoning_fields(cut_out(text, thinking)))
-    masked = _own_words(masked)
-    reading = _before_next_prompt(masked, count, words, format_type)
+    shown = blank(text, thinking)
+    shown, has_copies = without_copies(shown, data)
+    shown = _own_words(shown)
+    listed, found = _collect(shown, format_type)
+    answers = judged(listed, found)
+    answers = [_unless_copied(shown, answer, answers, data, has_copies) for answer in answers]
+    if open_at is not None and not any(not answer.excluded for answer in answers):
+        answers = _after_unclosed(text, open_at, count, format_type)
+    reading = decide(listed, answers, count, format_type)
+    own = blank(shown, _apart(answer.span for answer in answers if answer.excluded), "x")
+    if reading is None or not reading.is_complete:
+        reading = _said(own, reading, count)
+    else:
+        reading = _amended(own, reading, count)
     if reading is None:
-        reading = _of_own(masked, text, open_at, count, words, format_type)
-    return _moved(reading, offsets)
-
-
-def _own_words(text: str) -> str:
-    """``text`` up to the end of the judge's turn, without struck-out words and outer quotation marks."""
-    end = turn_end(text)
-    text = text if end is None else text[:end]
-    if "~~" in text or "</" in text:
-        text = _STRUCK_OUT.sub(lambda struck: " " * len(struck[0]), text)
-    if text.lstrip()[:1] == ">" and all(
-        line.lstrip()[:1] == ">" for line in text.split("\n") if line.strip()
-    ):
-        text = _QUOTE_MARK.sub(r"\1 ", text)
-    return text
-
-
-def _before_next_prompt(
-    text: str, count: int, words: LabelWords, format_type: str | None
-) -> LabelReading | None:
-    """The complete reading of what comes before the fields of another prompt; else None."""
-    end = next_prompt(text)
-    if end is None:
-        return None
-    reading = _of_own(text[:end], text[:end], None, count, words, format_type)
-    return reading if reading.is_complete else None
-
-
-def _of_own(
-    masked: str,
-    text: str,
-    open_at: int | None,
-    count: int,
-    words: LabelWords,
-    format_type: str | None,
-) -> LabelReading:
-    """The reading of the judge's own words. ``text`` is the reply with its thinking."""
-    candidates = _ranked(masked, words)
-    if len(candidates) > MOST_CANDIDATES:
-        return unread(count, "failed", "ambiguous", f"{len(candidates)} possible answers")
-    if format_type is not None:
-        candidates = [without_menu(masked, candidate, format_type) for candidate in candidates]
-    if open_at is not None and not usable(candidates):
-        candidates = _after_unclosed(text, open_at, words, count)
-    if not candidates and ('\\"' in masked or "\\n" in masked):
-        candidates = _unescaped(masked, words)
-    reading = decide(masked, candidates, count, format_type)
-    if reading is None or reading.error_type in _SAID_ELSEWHERE:
-        reading, candidates = _in_sentences(masked, words, count, reading, candidates)
-    if reading is None:
-        reading = _nothing(masked, candidates, count, is_unclosed=open_at is not None)
-    elif reading.is_complete:
-        reading = _amended(masked, reading, words)
-    return replace(reading, candidates=tuple(candidates))
-
-
-def _amended(text: str, reading: LabelReading, words: LabelWords) -> LabelReading:
-    """The reading with the labels that a correction after it changes.
-
-    A correction that names a label but cannot be read makes the whole answer ambiguous.
-    """
-    assert reading.span is not None
-    start = correction(text, reading.span[1])
-    if start is None or STEM.search(text, start) is None:
-        return reading
-    count = len(reading.labels)
-    tail = " " * start + text[start:]
-    lists = rank(tail, _candidates(tail, words))
-    amended = decide(tail, lists, count, None)
-    if amended is None or not any(amended.labels):
-        amended = decide(tail, _stated(tail, words, count), count, None)
-    if amended is not None and any(amended.labels):
-        labels = tuple(new or old for new, old in zip(amended.labels, reading.labels, strict=True))
-        return replace(
-            reading, labels=labels, span=(reading.span[0], (amended.span or reading.span)[1])
-        )
-    if _SLOT_LABEL.search(tail):
-        return unread(count, reading.format_used, "ambiguous", "a correction that is not clear")
+        return _nothing(shown, answers, count, is_unclosed=open_at is not None)
     return reading
 
 
-def _in_sentences(
-    text: str,
-    words: LabelWords,
-    count: int,
-    reading: LabelReading | None,
-    candidates: list[Candidate],
-) -> tuple[LabelReading | None, list[Candidate]]:
-    """The reading of sentences, if lists hold no answer or only a part of the same one."""
-    if STEM.search(text) is None:
-        return reading, candidates
-    sentences = rank(text, _stated(text, words, count))
-    stated = decide(text, sentences, count, None)
-    if stated is None:
-        return reading, candidates
-    if reading is not None and not (stated.is_complete and _agree(stated, reading)):
-        return reading, candidates
-    return stated, [*candidates, *sentences]
+def _widened(text: str, span: Span | None) -> Span | None:
+    """The span of an answer with the quotes and brackets around it."""
+    if span is None:
+        return None
+    start, end = span
+    while start > 0 and text[start - 1] in "\"'[({":
+        start -= 1
+    while end < len(text) and text[end] in "\"'])}":
+        end += 1
+    return start, end
 
 
-def _stated(text: str, words: LabelWords, count: int) -> list[Candidate]:
-    """Candidates in sentences; imported late: few replies need them, and the patterns compile slowly."""
-    from nugget_eval.reading.prose.statements import stated
-
-    return stated(text, words, count)
-
-
-def _agree(a: LabelReading, b: LabelReading) -> bool:
-    """True if no nugget has two labels."""
-    return all(x == y for x, y in zip(a.labels, b.labels, strict=True) if x and y)
-
-
-def _visible(response: str) -> tuple[str, list[int] | None]:
-    """The reply in plain, visible characters, and their old offsets if any changed."""
-    offsets = None
-    if not response.isascii() or "\\" in response or "&" in response:
-        response, offsets = _shown(response)
-    if response.isascii():
-        return response, offsets
-    if "、" in response:
-        response = _CHINESE_POINT.sub(r"\1.", response)
-    return fold(response).translate(_PUNCTUATION), offsets
-
-
-def _shown(response: str) -> tuple[str, list[int] | None]:
-    """The reply as a reader would see it, and the old offset of each character if any changed."""
+def blank(text: str, spans: Iterable[Span], by: str = "") -> str:
+    """``text`` of equal length with white space for ``spans``, which are in order, or with ``by``."""
     pieces: list[str] = []
-    offsets: list[int] = []
     at = 0
-    for written in _WRITTEN_OUT.finditer(response):
-        shown = html.unescape(written[0]) if written[0][0] == "&" else ""
-        if len(shown) > 1:
-            continue
-        pieces += (response[at : written.start()], shown)
-        offsets += range(at, written.start())
-        offsets += (written.start(),) * len(shown)
-        at = written.end()
-    if not pieces:
-        return response, None
-    return "".join(pieces) + response[at:], [*offsets, *range(at, len(response))]
+    for start, end in spans:
+        size = end - start
+        pieces += (text[at:start], by * size or ("\n" + " " * (size - 2) + "\n")[:size])
+        at = end
+    return "".join(pieces) + text[at:] if pieces else text
 
 
-def _without_reasoning_fields(text: str) -> str:
-    """``text`` of equal length without ``decision="support"`` and the like, which are reasoning."""
-    if "=" not in text:
+def _spelled_out(text: str) -> str:
+    """``text`` with plain words as labels, if it holds nothing but these and numbers."""
+    tokens = _TOKEN.findall(text)
+    if not all(
+        label_of(token, plain_words=True) or re.fullmatch(r"[-+•#]?\d*", token) for token in tokens
+    ):
         return text
-    return _REASONING_FIELD.sub(lambda field: " " * len(field[0]), text)
+    return _TOKEN.sub(lambda token: label_of(token[0], plain_words=True) or token[0], text)
 
 
-def _candidates(text: str, words: LabelWords) -> list[Candidate]:
-    """Every candidate; text in brackets or tags is not read again as lines."""
-    if not words.plain_words and STEM.search(text) is None:
-        return []
-    candidates = tagged(text, words)
-    remaining = cut_out(text, (candidate.span for candidate in candidates))
-    in_brackets = bracketed(remaining, words)
-    candidates += in_brackets
-    remaining = cut_out(remaining, _separate(in_brackets))
-    if words.plain_words or STEM.search(remaining):
-        candidates += listed(without_answer_tags(remaining), words)
-    return sorted(candidates, key=lambda candidate: candidate.span)
+@cache
+def _turn_pattern() -> re.Pattern[str]:
+    names = f"{alternatives('turn')}|{alternatives('prompt')}"
+    return re.compile(
+        rf"\n[ \t]*[#*_]{{0,4}}[ \t]*(?:(?:{names})[*_]{{0,4}}[ \t]*:|(?:user|human|assistant)[ \t]*\n)"
+    )
 
 
-def _ranked(text: str, words: LabelWords) -> list[Candidate]:
-    candidates = _candidates(text, words)
-    if not candidates or len(candidates) > MOST_CANDIDATES:
-        return candidates
-    return rank(text, candidates)
+def _own_words(text: str) -> str:
+    """``text`` up to where someone else speaks, without struck-out words and reasoning fields."""
+    if "\n" in text:
+        label = _STEM.search(text)
+        turn = _turn_pattern().search(text.lower(), label.start()) if label else None
+        text = text[: turn.start()] if turn else text
+    if "~~" in text or "</" in text:
+        text = _STRUCK_OUT.sub(lambda struck: " " * len(struck[0]), text)
+    if "=" in text:
+        text = _REASONING_FIELD.sub(lambda field: " " * len(field[0]), text)
+    if text.lstrip()[:1] == ">" and all(
+        line.lstrip()[:1] == ">" for line in text.split("\n") if line.strip()
+    ):
+        text = re.sub(r"^([ \t]*)>", r"\1 ", text, flags=re.MULTILINE)
+    return text
 
 
-def _separate(candidates: Sequence[Candidate]) -> Iterator[Span]:
-    """The spans of candidates in order, without those inside another."""
-    at = 0
-    for candidate in candidates:
-        if candidate.span[0] >= at:
-            yield candidate.span
-            at = candidate.span[1]
+def _collect(text: str, format_type: str | None) -> tuple[str, list[LabelList]]:
+    """``text`` with tags and brackets as lines, and every possible answer in it."""
+    if _STEM.search(text) is None:
+        return text, []
+    flat, marked, is_open = tags.as_lines(text) if "<" in text else (text, [], False)
+    listed, regions = brackets.as_lines(flat) if re.search(r"[\[{(]", flat) else (flat, [])
+    answers = read_lines(listed, regions)
+    for i, answer in enumerate(answers):
+        start, stop = answer.span
+        is_final = any(first <= start and stop <= last + 1 for first, last in marked[:50])
+        is_xml = (
+            flat is not text
+            and answer.rule == "list"
+            and re.search(r"</?\w", text[start - 1 : stop])
+        )
+        is_menu = text[start:stop].strip(" \t\"'`") == _MENU and format_type not in (
+            None,
+            "pipe",
+            "adaptive",
+        )
+        answers[i] = replace(
+            answer,
+            format="xml" if is_xml else answer.format,
+            is_cut=answer.is_cut or bool(is_xml and is_open and stop >= len(text.rstrip())),
+            is_final=is_final,
+            excluded="menu" if is_menu else answer.excluded,
+        )
+    return listed, answers
 
 
-def _after_unclosed(text: str, open_at: int, words: LabelWords, count: int) -> list[Candidate]:
+_MENU = "support|partial_support|not_support"
+
+
+def _unless_copied(
+    text: str,
+    answer: LabelList,
+    answers: Sequence[LabelList],
+    data: Sequence[str],
+    has_copies: bool,
+) -> LabelList:
+    """The answer, set aside if the data holds the same list and the reply has others or copies more."""
+    if answer.excluded or not data or not is_copied(text[slice(*answer.span)], data):
+        return answer
+    others = [each for each in answers if not each.excluded and each is not answer]
+    return answer.without("copy") if others or has_copies else answer
+
+
+def _after_unclosed(
+    text: str, open_at: int, count: int, format_type: str | None
+) -> list[LabelList]:
     """A complete answer that is marked final and ends a reply whose thinking never closed."""
-    start = max(open_at, len(text) - _LONGEST_FINAL)
-    tail = " " * start + text[start:]
-    candidates = _ranked(_without_reasoning_fields(tail), words)
-    last = candidates[-1] if candidates else None
+    tail = " " * open_at + _REASONING_FIELD.sub(lambda field: " " * len(field[0]), text[open_at:])
+    answers = judged(*_collect(tail, format_type))
+    last = answers[-1] if answers else None
     is_end = last is not None and not text[last.span[1] :].strip(" \t\r\n`.")
-    if last is None or not is_end or last.rank < 3 or last.known != count:
-        return [replace(candidate, excluded="reasoning") for candidate in candidates]
-    final = last.repaired("thinking was not closed")
-    return [*(replace(candidate, excluded="reasoning") for candidate in candidates[:-1]), final]
+    if last is None or not is_end or not last.is_final or last.known != count or last.is_cut:
+        return []
+    return [last]
 
 
-def _unescaped(text: str, words: LabelWords) -> list[Candidate]:
-    """Candidates of a reply with escaped quotes or line breaks; their span is the whole reply."""
-    plain = text.replace('\\"', '"').replace("\\n", "\n").strip().strip('"')
-    candidates = [replace(candidate, span=(0, len(text))) for candidate in _ranked(plain, words)]
-    return [
-        replace(candidate, slots=_unplaced(candidate)).repaired("escaped")
-        for candidate in candidates
-    ]
+def _apart(spans: Iterable[Span]) -> Iterator[Span]:
+    """The spans in order, without those that begin inside another."""
+    at = 0
+    for start, end in sorted(spans):
+        if start >= at:
+            yield start, end
+            at = end
 
 
-def _unplaced(candidate: Candidate) -> tuple[Slot, ...]:
-    return tuple(replace(slot, span=None) for slot in candidate.slots)
+@cache
+def _correction() -> re.Pattern[str]:
+    words = alternatives("revision")
+    return re.compile(
+        rf"(?:^|[.!?…:]\s|\n)[\s*_#>-]{{0,6}}(?:{words})(?![^\W\d_])[^\S\n]*[:,;.—–-]*"
+    )
+
+
+def _amended(text: str, reading: LabelReading, count: int) -> LabelReading:
+    """The reading with the labels that a sentence after it corrects; ambiguous if that is not clear."""
+    assert reading.span is not None
+    found = _correction().search(text.lower(), reading.span[1])
+    if found is None:
+        return reading
+    tail = text[found.end() :]
+    if not re.search(r"(?:partial|not)_support", tail):
+        return reading
+    said = decide(tail, judged(tail, read_lines(tail)), count, None)
+    if said is None or not any(said.labels):
+        said = read_prose(tail, count)
+    if said is not None and any(said.labels):
+        labels = tuple(new or old for new, old in zip(said.labels, reading.labels, strict=True))
+        return replace(reading, labels=labels)
+    return unread(count, reading.format_used, "ambiguous", "a correction that is not clear")
+
+
+def _said(text: str, reading: LabelReading | None, count: int) -> LabelReading | None:
+    """The reading of sentences, if lists hold no answer or only a part of the same one."""
+    said = read_prose(text, count)
+    if said is None or (
+        reading is not None and (reading.error_type in ("ambiguous", "count_mismatch"))
+    ):
+        return reading
+    if reading is None:
+        return said
+    agrees = all(a == b for a, b in zip(said.labels, reading.labels, strict=True) if a and b)
+    return said if said.is_complete and agrees else reading
 
 
 def _nothing(
-    text: str, candidates: Sequence[Candidate], count: int, *, is_unclosed: bool
+    text: str, answers: Sequence[LabelList], count: int, *, is_unclosed: bool
 ) -> LabelReading:
     """Why there is no answer."""
     if is_unclosed:
         return unread(count, "failed", "truncation", "the reply ends while the model was thinking")
     if not text.strip():
         return unread(count, "empty", "empty", "nothing but reasoning")
-    why = {candidate.excluded for candidate in candidates}
-    if why & {"example", "quote", "definitions", "menu"}:
-        reason = f"only {', '.join(sorted(map(str, why)))}, no answer"
-        return replace(unread(count, "failed", "echo", reason), found=0)
+    why = {answer.excluded for answer in answers if answer.excluded}
+    if why - {"draft"}:
+        return unread(count, "failed", "echo", f"only {', '.join(sorted(why))}, no answer")
     if is_refusal(text):
         return unread(count, "failed", "refusal", "the model declined")
     if why:
-        return unread(count, "failed", "format_error", f"only {', '.join(sorted(map(str, why)))}")
+        return unread(count, "failed", "format_error", "only a draft")
     return unread(count, "failed", "format_error", "no list of labels")
-
-
-def _moved(reading: LabelReading, offsets: list[int] | None) -> LabelReading:
-    """The reading with spans that count from the original reply."""
-    if offsets is None:
-        return reading
-
-    def moved(span: Span) -> Span:
-        return offsets[span[0]], offsets[span[1] - 1] + 1
-
-    def maybe(span: Span | None) -> Span | None:
-        return None if span is None else moved(span)
-
-    def slots(candidate: Candidate) -> tuple[Slot, ...]:
-        return tuple(replace(slot, span=maybe(slot.span)) for slot in candidate.slots)
-
-    return replace(
-        reading,
-        span=maybe(reading.span),
-        spans=tuple(map(maybe, reading.spans)),
-        candidates=tuple(
-            replace(candidate, span=moved(candidate.span), slots=slots(candidate))
-            for candidate in reading.candidates
-        ),
-    )

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.readers.reading import Reading, Reason, register_reader
-from nugget_eval.reading.candidates import FORMAT_TYPES, ErrorType
+from nugget_eval.reading.outcome import FORMAT_TYPES, ErrorType
 from nugget_eval.reading.reader import read_labels
 
 _REASONS: dict[ErrorType, Reason] = {
@@ -31,7 +31,7 @@ def nugget_labels(
     """
     if format_type is not None:
         _check_format_type(format_type)
-    reading = read_labels(text, len(choices), format_type=format_type)
+    reading = read_labels(text, len(choices), format_type=format_type, data=choices)
     if reading.error_type is not None:
         return Reading.unread(_REASONS.get(reading.error_type, "unreadable"))
     return Reading(list(reading.labels), f"nugget_labels:{reading.format_used}", reading.span)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -17,9 +15,7 @@ from nugget_eval.common import (
     strip_thinking_reasoning_blocks,
 )
 from tests.support.nuggets.label_formats import (
-    ITEMS,
     PIECES,
-    REMARK_WORDS,
     SHAPES,
     THOUGHTS,
     WRITERS,
@@ -57,8 +53,6 @@ def test_the_rich_reading_points_into_the_reply(text: str, count: int, asked: st
         assert reading.span is not None
         answer = text[slice(*reading.span)]
         assert all(has_label(answer, label) for label in reading.labels if label)
-    for span, label in zip(reading.spans, reading.labels, strict=False):
-        assert label is None or span is None or has_label(text[slice(*span)], label)
 
 
 @given(odd_text)
@@ -100,80 +94,6 @@ def test_another_number_of_nuggets_never_shifts(labels: list[str], name: str, mo
     assert reading.is_complete == (count == len(labels))
 
 
-remarks = st.lists(st.sampled_from(REMARK_WORDS), max_size=8).map(" ".join)
-
-
-@given(
-    st.lists(st.tuples(st.sampled_from(ITEMS), st.sampled_from(LABELS), remarks), max_size=5),
-    st.sampled_from(["", "Here are the labels:\n", "In 1874:\n", "For example:\n\n", "Draft 2:\n"]),
-)
-def test_the_short_cut_reads_as_the_long_way(items: list[tuple[str, str, str]], lead: str) -> None:
-    lines = (
-        item.format(k=k, label=label, text=text) for k, (item, label, text) in enumerate(items, 1)
-    )
-    reply = lead + "\n".join(lines)
-    quick, long = (read_labels(text, len(items)) for text in (reply, reply + "\u200b"))
-    assert (quick.labels, quick.error_type, quick.rule) == (long.labels, long.error_type, long.rule)
-    assert (quick.format_used, quick.span) == (long.format_used, long.span)
-
-
-SURROUNDINGS = (
-    *(
-        "",
-        "Here are the labels:\n",
-        "Labels:\n\n",
-        "Format:\n",
-        "For example:\n",
-        "The passage says:\n",
-    ),
-    *("If strict:\n", "Draft:\n", "Final:\n", "User: x\n", "Sure!\n", "Return:\n", "Options:\n"),
-)
-ENDINGS = (
-    *(
-        "",
-        "\n",
-        "\n\nDone.",
-        "\n\nThis is just an example.",
-        "\nplease provide the passage",
-        "\nis wrong",
-    ),
-    *("\n\nUser: next", "\n\nWait.", "\nno"),
-)
-
-
-@given(
-    labels_of,
-    st.sampled_from(SURROUNDINGS),
-    st.sampled_from(ENDINGS),
-    st.sampled_from(("array", "fence", "table", "wide table")),
-    st.sampled_from(("{}", "**{}**", "`{}`")),
-)
-def test_arrays_and_tables_are_read_alike_by_both_ways(
-    labels: list[str], lead: str, ending: str, shape: str, mark: str
-) -> None:
-    """A character that does not show makes the reader take the long way."""
-    rows = [f"| {n} | {mark.format(label)} |" for n, label in enumerate(labels, 1)]
-    wide = [
-        f"| {n} | the fact {n} | {mark.format(label)} | – |" for n, label in enumerate(labels, 1)
-    ]
-    answer = {
-        "array": str(labels),
-        "fence": f"```json\n{json.dumps(labels)}\n```",
-        "table": "\n".join(("| Nugget | Label |", "|---|---|", *rows)),
-        "wide table": "\n".join(("| # | Fact | Label | Note |", "|--|--|--|--|", *wide)),
-    }[shape]
-    reply = lead + answer + ending
-
-    short = read_labels(reply, len(labels))
-    long = read_labels(reply + "\u200b", len(labels))
-
-    assert (short.labels, short.rule, short.format_used) == (
-        long.labels,
-        long.rule,
-        long.format_used,
-    )
-
-
 @given(st.permutations(range(1, 7)), st.lists(st.sampled_from(LABELS), min_size=6, max_size=6))
 def test_numbers_decide_places(order: Sequence[int], labels: list[str]) -> None:
     reply = "\n".join(f"{number}. {labels[number - 1]}" for number in order)
@@ -191,10 +111,8 @@ def test_an_unknown_element_keeps_its_place(labels: list[str], data: st.DataObje
         assert (reading.labels, reading.error_type) == (expected, "unknown_label"), name
 
 
-@pytest.mark.parametrize("piece", PIECES)
-def test_a_long_reply_of_one_piece_is_read(piece: str) -> None:
+def test_a_long_reply_of_one_piece_is_read() -> None:
     """Behaviour only; benchmarks/nuggets.py measures the time."""
-    reply = piece * (20_000 // len(piece))
-    reading = read_labels(reply, 3)
-    assert len(reading.labels) == 3
-    assert not any(reading.labels)
+    for piece in PIECES:
+        reading = read_labels(piece * (20_000 // len(piece)), 3)
+        assert reading.labels == (None, None, None), piece
