@@ -17,7 +17,6 @@ from lm_eval.models.openai_completions import (
     OpenAIChatCompletion,
 )
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest
-from lm_eval.run.resume import model_identity
 from tests.support.servers.faulty import FaultyServer
 from tests.support.servers.toy_openai import ToyServer, write_tokenizer
 
@@ -231,24 +230,6 @@ def test_a_whole_run_reports_the_replies_of_the_subclass(folder: str) -> None:
         results = lm_eval.simple_evaluate(model=lm, tasks=["demo_mcq@generate"], limit=2)
         replies = [sample["resps"] for sample in results["samples"]["demo_mcq@generate"]]
         assert replies == [[["Own reply"]]] * 2
-
-
-def test_a_subclass_shares_no_kept_answers_with_its_base() -> None:
-    class First(LocalCompletionsAPI):
-        def generate_until(self, requests, disable_tqdm=False):
-            return ["a"] * len(requests)
-
-    class Second(First):
-        pass
-
-    first_path = First.__qualname__
-    Second.__qualname__ = first_path
-    given = {"model": "m", "base_url": "http://h/v1/completions"}
-    made = [kind(**given) for kind in (LocalCompletionsAPI, First, Second)]
-    Second.generate_until = lambda self, requests: ["b"] * len(requests)
-    keys = [str(model_identity(lm, None, {})) for lm in made]
-    assert len({*keys}) == 3
-    assert str(model_identity(First(**given), None, {})) == keys[1]
 
 
 # -- think_end_token ------------------------------------------------------------------------------

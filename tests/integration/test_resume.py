@@ -388,12 +388,31 @@ def test_from_python(place: Workplace) -> None:
     assert first["samples"] == second["samples"]
     assert first["results"] == second["results"]
 
-    class Nameless(DummyLM):
-        def identity(self) -> Any:
-            return None
 
-    with pytest.raises(Exception, match=r"Nameless.*identity"):
-        simple_evaluate(Nameless(), tasks=[task], use_cache=cache)
+def test_a_model_of_foreign_code_is_kept_under_its_cache_key(
+    place: Workplace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Foreign(DummyLM):
+        asked = 0
+
+        def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[str]:
+            self.asked += len(requests)
+            return super().generate_until(requests)
+
+    def ask(model: Foreign) -> int:
+        task = str(place.folder / "t.yaml@cot")
+        simple_evaluate(model, tasks=[task], use_cache=str(place.folder / "answers.db"))
+        return model.asked
+
+    assert [ask(Foreign()), ask(Foreign())] == [DOCS, DOCS]
+    said = capsys.readouterr().err
+    assert said.count("answers are not kept, because nothing tells those of this Foreign from") == 1
+    assert "Give it a `cache_key`" in said
+    Foreign.cache_key = "first"  # type: ignore[attr-defined]
+    assert [ask(Foreign()), ask(Foreign())] == [DOCS, 0]
+    Foreign.cache_key = "second"  # type: ignore[attr-defined]
+    assert ask(Foreign()) == DOCS
+    assert "not kept" not in capsys.readouterr().err
 
 
 def test_no_key_reaches_a_store(place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,11 +30,15 @@ def mortal(answers: Iterator[tuple[int, Any]]) -> Iterator[tuple[int, Any]]:
 
 
 class DyingHFLM(HFLM):
+    cache_key = "dying"
+
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Any]]:
         return mortal(super().stream(requests))
 
 
 class DyingGgufLM(GgufLM):
+    cache_key = "dying"
+
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Any]]:
         return mortal(super().stream(requests))
 

@@ -55,6 +55,7 @@ class _Mortal:
     """What both backends have beside their answers."""
 
     keeps_answers = True
+    cache_key = "mortal"
 
     def __init__(
         self,

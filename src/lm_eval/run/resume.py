@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.answers.ask import AnswerCache
 from lm_eval.answers.keys import SPEED_ONLY_ARGUMENTS, RequestKeys, digest_of
 from lm_eval.errors import FieldError, LmEvalError, LmEvalWarning, StoreError, UsageError, listing
-from lm_eval.models.base import LM, overridden
-from lm_eval.models.overrides import redefinition
+from lm_eval.models.base import LM
+from lm_eval.models.overrides import class_path, own_identity
 from lm_eval.reports.writer import ResultWriter
 from lm_eval.requests import GenerateRequest
 from lm_eval.run.plan import Prepared, Run, RunOptions
@@ -40,18 +40,15 @@ def model_identity(
 ) -> dict[str, Any] | None:
     """What tells this model's answers from another's; None if nothing does.
 
-    ``backend`` is the name that the model was made under, None for a model object. A
-    subclass of a backend is distinguished from it by its code and attributes, unless it has its own
-    ``identity()``.
+    ``backend`` is the name that the model was made under, None for a model object.
     """
-    identity = model.identity()
-    if identity is not None:
-        redefined = {} if overridden(model, ["identity"]) else redefinition(model)
-        return {"class": type(model).__name__, **identity, **redefined}
-    if backend is None:
-        return None
+    identity = own_identity(model)
+    if identity is not None or model.identity() is not None:
+        return identity
     # Of a model that others answer for, their backend and arguments.
     backend, model_args = getattr(model, "answers_as", (backend, model_args))
+    if backend is None:
+        return None
     masked = list(masked_values(model_args))
     return {
         "backend": backend,
@@ -166,11 +163,31 @@ def run_store(
     The file is in ``folder``, beside the results; without one, in the user's cache. ``key`` turns the
     model's identity into what finds the file again. Nothing is kept if answers cannot be told apart.
     """
+    if identity is None:
+        if use_cache is not None or model.keeps_answers:
+            _say_not_kept(model)
+        return RunStore(None, total)
     if use_cache is not None:
-        return RunStore(_opened_cache(use_cache, identity, model), total)
-    if identity is None or not model.keeps_answers:
+        return RunStore(_opened_cache(use_cache, identity), total)
+    if not model.keeps_answers:
         return RunStore(None, total)
     return RunStore(_opened_run_store(folder, key(identity), identity), total)
+
+
+_NOT_KEPT: set[str] = set()
+
+
+def _say_not_kept(model: LM) -> None:
+    """Tell once that a model is asked everything again, in the next run or if this one dies."""
+    path = class_path(type(model))
+    if path not in _NOT_KEPT:
+        _NOT_KEPT.add(path)
+        print(
+            f"lm-eval: answers are not kept, because nothing tells those of this {type(model).__name__} "
+            "from another's. Give it a `cache_key`: a text that you change when its answers change.",
+            file=sys.stderr,
+            flush=True,
+        )
 
 
 def request_keys(identity: Mapping[str, Any], *, is_shared: bool) -> RequestKeys:
@@ -178,16 +195,10 @@ def request_keys(identity: Mapping[str, Any], *, is_shared: bool) -> RequestKeys
     return RequestKeys(identity, by_place=not is_shared)
 
 
-def _opened_cache(path: str, identity: Mapping[str, Any] | None, model: LM) -> AnswerCache:
+def _opened_cache(path: str, identity: Mapping[str, Any]) -> AnswerCache:
     """The store that ``--use_cache`` names: a file, or a folder for one."""
     from lm_eval.answers.store import AnswerStore
 
-    if identity is None:
-        raise UsageError(
-            f"use_cache cannot tell the answers of this {type(model).__name__} from those of another "
-            "model: give its class an `identity()` that returns what decides its answers, or name "
-            "the backend instead of passing an object."
-        )
     file = Path(path).expanduser()
     if path.endswith(("/", "\\")) or file.is_dir():
         file /= "answers.sqlite"

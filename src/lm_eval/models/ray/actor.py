@@ -20,9 +20,9 @@ from typing import Any
 from lm_eval import __version__
 from lm_eval.errors import ModelError
 from lm_eval.formats.assemble import Chat, Context
-from lm_eval.models.base import LM, Capabilities, overridden
+from lm_eval.models.base import LM, Capabilities
 from lm_eval.models.loading import load_model
-from lm_eval.models.overrides import redefinition
+from lm_eval.models.overrides import own_identity
 from lm_eval.registry import MODELS
 from lm_eval.requests import Answered, Request
 
@@ -43,6 +43,8 @@ class ReplicaFacts:
     capabilities: Capabilities
     identity: Mapping[str, Any] | None
     """None if the backend's name and arguments are all that decides answers."""
+    has_known_answers: bool
+    """Whether anything is known to decide them."""
     chat_template: str | None
     is_tuned_for_chats: bool
     tokenizer_name: str
@@ -242,16 +244,14 @@ class _Stream:
 
 def facts_of(model: LM) -> ReplicaFacts:
     """What the driver answers on behalf of the model."""
-    identity = model.identity()
-    if identity is not None:
-        redefined = {} if overridden(model, ["identity"]) else redefinition(model)
-        identity = {"class": type(model).__name__, **identity, **redefined}
+    identity = own_identity(model)
     template = getattr(model, "chat_template", None)
     template = template(True) if callable(template) else template
     limit = getattr(model, "max_gen_toks", None)
     return ReplicaFacts(
         capabilities=model.capabilities,
         identity=identity,
+        has_known_answers=identity is not None or model.identity() is None,
         chat_template=None if template is None else str(template),
         is_tuned_for_chats=model.is_tuned_for_chats,
         tokenizer_name=model.tokenizer_name,

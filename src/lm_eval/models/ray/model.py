@@ -165,9 +165,9 @@ class RayLM(StreamingLM):
     # -- what the model is -------------------------------------------------------------------
 
     @property
-    def answers_as(self) -> tuple[str, Mapping[str, Any]]:
-        """The backend and the arguments under which answers are stored."""
-        return self._backend, self._arguments
+    def answers_as(self) -> tuple[str | None, Mapping[str, Any]]:
+        """The backend and the arguments under which answers are stored; None if they are not."""
+        return self._backend if self._facts.has_known_answers else None, self._arguments
 
     def identity(self) -> Mapping[str, Any] | None:
         """The identity of the model in the replicas: answers are the same with and without Ray."""

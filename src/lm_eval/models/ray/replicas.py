@@ -30,7 +30,6 @@ from lm_eval.requests.values import Usage
 MAX_FAILED_LOADS = 3
 """A replica is given up after this many loads in a row that end its process."""
 _LOOK_UP_S = 1.0
-_UNKNOWN = "unknown:"
 
 State = Literal["placing", "loading", "idle", "working", "given up"]
 
@@ -214,8 +213,7 @@ class ReplicaPool:
         self.facts = self.facts or facts
         first, other = self.facts.identity or {}, facts.identity or {}
         differing = [name for name in {**first, **other} if first.get(name) != other.get(name)]
-        # An identity without a stable form cannot be compared.
-        if differing and _UNKNOWN not in f"{first}{other}":
+        if differing and "unknown:" not in f"{first}{other}":  # else it cannot be compared
             shown = ", ".join(
                 f"{name} is {other.get(name)}, not {first.get(name)}" for name in differing
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from lm_eval.formats.assemble import Prompt
 from lm_eval.models.base import overridden
 from lm_eval.models.dummy import DummyLM
 from lm_eval.models.openai_completions import LocalCompletionsAPI
-from lm_eval.models.overrides import class_path, redefinition, stable
+from lm_eval.models.overrides import class_path, is_redefined, own_identity
 from lm_eval.requests import LoglikelihoodRequest
 
 NAMES = ("loglikelihood", "generate_until", "apply_chat_template")
@@ -47,7 +46,7 @@ def test_by_an_object_and_by_a_patch(monkeypatch: pytest.MonkeyPatch) -> None:
     assert overridden(DummyLM(), ["no_such_name"]) == []
     monkeypatch.setattr(DummyLM, "apply_chat_template", lambda *_: "")
     assert overridden(DummyLM(), NAMES) == ["apply_chat_template"]
-    assert redefinition(DummyLM())
+    assert is_redefined(DummyLM())
     monkeypatch.undo()
     assert overridden(DummyLM(), NAMES) == []
 
@@ -60,39 +59,21 @@ def test_the_list_method_of_a_subclass_answers_a_stream_and_may_call_ours() -> N
     assert [*Scoring().stream([])] == []
 
 
-def test_models_of_ours_are_not_redefined_and_keep_no_attributes_unknown_to_their_classes() -> None:
+def test_answers_of_foreign_code_are_kept_only_under_a_key_that_it_names() -> None:
     given = {"model": "m", "base_url": "http://h/v1/completions"}
     for plain in (DummyLM(), LocalCompletionsAPI(**given)):
-        assert redefinition(plain) == {}
-    own = type("Own", (LocalCompletionsAPI,), {"__module__": "somewhere"})(**given)
-    assert redefinition(own)["attributes"] == {}
-    assert redefinition(own)["class"] == "somewhere.Own"
-
-
-def test_code_constants_and_attributes_tell_subclasses_apart(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    first = redefinition(Scoring())
-    assert first == redefinition(Scoring())
-    assert first != redefinition(Mixed())
-    monkeypatch.setitem(globals(), "FACTOR", 4.0)
-    assert first != redefinition(Scoring())
-    monkeypatch.undo()
-    with_attribute = Scoring()
-    with_attribute.temperature = 0.5  # type: ignore[attr-defined]
-    assert redefinition(with_attribute)["attributes"] == {"temperature": 0.5}
-    keyed = Scoring()
-    keyed.api_key = "sk-canary"  # type: ignore[attr-defined]
-    assert "sk-canary" not in str(redefinition(keyed))
-
-
-def test_what_has_no_stable_form_is_like_no_other() -> None:
-    assert stable({"b": [1, (2.5, None)], "a": Path("x")}) == {"b": [1, [2.5, None]], "a": "x"}
-    assert stable({3, 1, 2}) == [1, 2, 3]
-    assert stable(object()) != stable(object())
-    thing = object()
-    assert stable(thing) != stable(thing)
-    assert stable(class_path) == stable(class_path) != stable(overridden)
+        assert not is_redefined(plain)
+        assert own_identity(plain) == {"class": type(plain).__name__, **plain.identity()}
+    assert own_identity(Scoring()) is None
+    patched = DummyLM()
+    patched.loglikelihood = lambda requests: []  # type: ignore[method-assign]
+    assert own_identity(patched) is None
+    for key in ("1", "2"):
+        patched.cache_key = key  # type: ignore[attr-defined]
+        identity = own_identity(patched) or {}
+        assert (identity["cache_key"], identity["seed"]) == (key, DummyLM().identity()["seed"])
+    named = type("Named", (DummyLM,), {"identity": lambda self: {"by": "name"}})()
+    assert own_identity(named) == {"class": "Named", "by": "name"}
 
 
 def test_where_a_class_is() -> None:
