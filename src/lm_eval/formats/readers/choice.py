@@ -133,9 +133,10 @@ _MAX_LEAD = 120  # characters of a reply that consists of filler words and a lab
 
 def conclusion(reply: ReplyText, phrase: re.Pattern[str] | None) -> Reading:
     """The choice that the reply announces; of several the corrected one, else ambiguous."""
-    claims = sorted(
+    ordered = sorted(
         [*reply.conclusions(phrase), *_boxes(reply)], key=lambda claim: (claim.span, claim.start)
     )
+    claims = list({claim.span: claim for claim in reversed(ordered)}.values())[::-1]
     if not claims:
         return NO_ANSWER
     reading = _settled(reply, _before_tail(reply, claims))
@@ -253,11 +254,10 @@ def _settled(reply: ReplyText, claims: list[Claim]) -> Reading:
     firm = [claim for claim in claims if claim.is_firm] or claims
     last = firm[0]
     for claim in firm[1:]:
-        if (
-            claim.choice == last.choice
-            or (last.choice < 0 and claim.start >= last.end)
-            or reply.is_corrected(last.end, claim.span[0])
-        ):  # "A or B … so the answer is B"
+        is_narrower = last.choice < 0 and claim.start >= last.end  # "A or B … so the answer is B"
+        if claim.choice == last.choice:
+            last = last if last.rule == "phrase" != claim.rule else claim
+        elif is_narrower or reply.is_corrected(last.end, claim.span[0]):
             last = claim
         elif claim.choice == NONE:
             return NONE_OF_THEM
