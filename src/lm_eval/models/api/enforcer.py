@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from lm_eval.errors import RequestError
 from lm_eval.formats.grammar import NUMBER, Grammar, Hole
 from lm_eval.models.api.generation import GenerationJob
-from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.requests import Reply
 from lm_eval.requests.options import GenerationOptions
 from lm_eval.text.secrets import shown_address
+
+if TYPE_CHECKING:
+    from lm_eval.models.api_models import TemplateAPI
 
 Dialect = Literal["structured_outputs", "grammar", "response_format"]
 """vLLM's field, that of llama.cpp's server, and OpenAI's, which most others know too."""
@@ -65,7 +67,7 @@ def _is_cut(dialect: Dialect, grammar: Grammar, reply: Reply) -> bool:
 class ServerEnforcer:
     """Holds the replies of one server. ``caller`` sends; which dialect works is found out once."""
 
-    def __init__(self, caller: Any, model: ServerModel, dialects: Sequence[Dialect]) -> None:
+    def __init__(self, caller: Any, model: TemplateAPI, dialects: Sequence[Dialect]) -> None:
         self._caller = caller
         self._model = model
         self._dialects = dialects

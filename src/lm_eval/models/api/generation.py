@@ -9,18 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import ModelError
 from lm_eval.formats.assemble import Chat, Prompt
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, Ability, SpanGroup, packed
-from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.cost_estimates import estimated, guess_tokens
 from lm_eval.models.sampling import prompt_room, repeat_number
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request
 from lm_eval.requests.options import GenerationOptions
 from lm_eval.requests.values import Estimated, Usage
+
+if TYPE_CHECKING:
+    from lm_eval.models.api_models import TemplateAPI
 
 _PROMPTS_AHEAD = 64
 
@@ -64,7 +66,7 @@ class GenerationJobs:
     ``from_tokens``: prompts are tokenized, to send ids or to cut them.
     """
 
-    def __init__(self, model: ServerModel, from_tokens: bool) -> None:
+    def __init__(self, model: TemplateAPI, from_tokens: bool) -> None:
         self._model = model
         self._from_tokens = from_tokens
         self._last: tuple[Mapping[str, Any], GenerationOptions, int] | None = None
@@ -155,7 +157,7 @@ class GenerationJobs:
         return self._last[1], self._last[2]
 
 
-def estimated_for_server(model: ServerModel, requests: Iterable[Request]) -> Estimated:
+def estimated_for_server(model: TemplateAPI, requests: Iterable[Request]) -> Estimated:
     """What these requests would cost, from the most able server to the least able; nothing is sent."""
     estimator = _Estimator(model)
     total = Estimated(counted_with=estimator.tokenizer)
@@ -169,7 +171,7 @@ def estimated_for_server(model: ServerModel, requests: Iterable[Request]) -> Est
 class _Estimator:
     """Counts for one model. ``tokenizer`` is the name of the tokenizer that counts, if one does."""
 
-    def __init__(self, model: ServerModel) -> None:
+    def __init__(self, model: TemplateAPI) -> None:
         self._model = model
         self.tokenizer = _own_tokenizer(model)
 
@@ -253,7 +255,7 @@ class _Estimator:
         )
 
 
-def _own_tokenizer(model: ServerModel) -> str | None:
+def _own_tokenizer(model: TemplateAPI) -> str | None:
     """The name of the tokenizer if it can be loaded without asking the server, else None."""
     is_named = model.tokenizer_argument is not None
     valid = ("huggingface", "tiktoken", *(["auto"] if is_named else []))

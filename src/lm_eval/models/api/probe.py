@@ -16,17 +16,19 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import ModelError, RequestError
 from lm_eval.formats.assemble import Prompt
 from lm_eval.models.api.calls import ServerCaller, is_parsed, with_lead
 from lm_eval.models.api.replies import NextTokens, ReportedError
 from lm_eval.models.api.scoring import Ability, Score
-from lm_eval.models.api.settings import ServerModel
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.models.http.servers import ONLY
 from lm_eval.text.secrets import shown_address
+
+if TYPE_CHECKING:
+    from lm_eval.models.api_models import TemplateAPI
 
 # Many words could end this sentence, so no log-prob is close to 0; those of these four differ widely.
 _START = "Of all the words that could end this sentence I choose"
@@ -47,7 +49,7 @@ NO_ECHO = (
 )
 
 
-def probe(caller: ServerCaller, model: ServerModel, task: str) -> Ability:
+def probe(caller: ServerCaller, model: TemplateAPI, task: str) -> Ability:
     """What the server can do; an error if it cannot score. The costs count for ``task``."""
     if caller.style == "harness":  # it returns scores, not replies to be inspected
         return Ability(echo=True, batch=model.batch_size > 1)
@@ -66,7 +68,7 @@ def probe(caller: ServerCaller, model: ServerModel, task: str) -> Ability:
     return ability
 
 
-def _shared(caller: ServerCaller, model: ServerModel) -> Ability:
+def _shared(caller: ServerCaller, model: TemplateAPI) -> Ability:
     """What all servers that answer can do; an error if their scores differ."""
     first: tuple[str, _Probe] | None = None
     abilities: list[Ability] = []
@@ -102,7 +104,7 @@ def _shared(caller: ServerCaller, model: ServerModel) -> Ability:
 class _Probe:
     """The probe's texts, and what is known about them so far."""
 
-    def __init__(self, caller: ServerCaller, model: ServerModel) -> None:
+    def __init__(self, caller: ServerCaller, model: TemplateAPI) -> None:
         self._caller = caller
         self._model = model
         self.texts: list[list[int]] = model.encode_texts(list(TEXTS))
@@ -344,7 +346,7 @@ def only(number: int) -> Iterator[None]:
 class ServerCheck:
     """Asks the servers of one model, and remembers how the first of them replied."""
 
-    def __init__(self, caller: ServerCaller, model: ServerModel) -> None:
+    def __init__(self, caller: ServerCaller, model: TemplateAPI) -> None:
         self._caller = caller
         self._model = model
         self._reference: tuple[str, list[str]] | None = None

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestError
 from lm_eval.models.api.replies import shown
-from lm_eval.models.api.settings import INSTALL_EXTRA, ServerModel, full_address
+from lm_eval.models.api.settings import INSTALL_EXTRA, full_address
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.models.sampling import valid_text
 from lm_eval.requests.values import Usage
@@ -30,6 +30,7 @@ from lm_eval.text.secrets import (
 )
 
 if TYPE_CHECKING:
+    from lm_eval.models.api_models import TemplateAPI
     from lm_eval.models.http.transport import Received, Transport
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ def _plain(value: Any) -> Any:
 class Sender:
     """Sends for one model."""
 
-    def __init__(self, model: ServerModel) -> None:
+    def __init__(self, model: TemplateAPI) -> None:
         self.usage: dict[str, Usage] = {}
         self._model = model
         self._transport: Transport | None = None
@@ -340,7 +341,7 @@ def _any_reply(outputs: Any) -> None:
 Style = Literal["own", "async", "harness", "plain"]
 
 
-def _style_of(model: ServerModel) -> Style:
+def _style_of(model: TemplateAPI) -> Style:
     """Which call of a model sends: our own, or the one of a subclass."""
     if model.defines("amodel_call"):
         names = [*inspect.signature(type(model).amodel_call).parameters]

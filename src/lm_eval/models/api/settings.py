@@ -1,105 +1,20 @@
-"""A model behind a server as its helpers see it, and the checks of its arguments.
-
-``ServerModel`` is the seam between ``TemplateAPI`` and the other modules of this package. Each
-check returns the value of an argument, or raises a ``UsageError``.
-"""
+"""The checks of a server model's arguments. Each returns the value, or raises a ``UsageError``."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
-from lm_eval.errors import RequestError, UsageError, did_you_mean, listing
-from lm_eval.formats.assemble import Context
+from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.text.secrets import is_header_name, is_secret_name, shown_address
-
-if TYPE_CHECKING:
-    from lm_eval.models.api.enforcer import Dialect
-    from lm_eval.models.api.replies import NextTokens
-    from lm_eval.models.api.scoring import Ability, Planner, Score
-    from lm_eval.models.http.pacing import Meanwhile
-    from lm_eval.requests.values import Usage
 
 _BETWEEN = re.compile(r"\s*,\s*(?=['\"]?https?://)")
 INSTALL_EXTRA = "pip install 'lm-eval-formats[api]'"
 LOCAL_ONLY = ("device", "max_batch_size")
 """Flags for local models, which runs pass to every backend."""
-
-
-class ServerModel(Protocol):
-    """A model behind a server: its arguments, and the methods that a subclass may override.
-
-    Arguments are read at each use, because a subclass or a user may change them after ``__init__``.
-    """
-
-    model: str
-    base_url: str
-    endpoint: str
-    is_chat: bool
-    enforced_by: tuple[Dialect, ...]
-    key_variable: str
-    batch_size: int
-    num_concurrent: int | Literal["auto"]
-    timeout: float
-    max_retries: int
-    verify_certificate: bool
-    ca_cert_path: str | None
-    tokenizer_backend: str | None
-    tokenizer_argument: str | None
-    tokenized_requests: bool
-    top_logprobs: int | None
-    max_length: int
-    max_gen_toks: int
-    seed: int
-    think_end_token: str | None
-    meanwhile: Meanwhile | None
-
-    @property
-    def addresses(self) -> tuple[str, ...]: ...
-    @property
-    def api_key(self) -> str: ...
-    @property
-    def header(self) -> Any: ...
-    @property
-    def eos_string(self) -> str | None: ...
-    @property
-    def always_samples(self) -> bool: ...
-    @property
-    def ability(self) -> Ability: ...
-    @property
-    def tokenizer(self) -> object: ...
-    @property
-    def tokenizer_name(self) -> str: ...
-    @property
-    def prefix_token_id(self) -> int: ...
-    @property
-    def planner(self) -> Planner: ...
-    @property
-    def parse_generations(self) -> Callable[..., list[str]]: ...
-    @property
-    def parse_usage(self) -> Callable[[Any], Usage | None]: ...
-    @property
-    def parse_logprobs(self) -> Callable[..., list[Score]]: ...
-    @property
-    def parse_top_logprobs(self) -> Callable[..., list[NextTokens | None]]: ...
-
-    def _create_payload(self, messages: Any, **options: Any) -> dict[str, Any]: ...
-    def create_message(self, messages: Sequence[Any], generate: bool = False) -> Any: ...
-    async def amodel_call(self, *call: Any, **kwargs: Any) -> Any: ...
-    def model_call(self, messages: Sequence[Any], **kwargs: Any) -> Any: ...
-    def defines(self, name: str) -> bool: ...
-    def adapts_to(self, error: RequestError) -> bool: ...
-    def is_refusal(self, error: RequestError) -> bool: ...
-    def messages(self, context: Context) -> list[dict[str, str]]: ...
-    def render(self, context: Context) -> str: ...
-    def generates_from_tokens(self) -> bool: ...
-    def tok_encode(self, string: str) -> Any: ...
-    def encode_texts(self, texts: Sequence[str], **options: Any) -> list[list[int]]: ...
-    def tok_decode(self, tokens: Sequence[int]) -> str: ...
-    def only_text(self, token: int) -> str | None: ...
 
 
 # Arguments

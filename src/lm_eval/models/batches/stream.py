@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from lm_eval.errors import ModelError, RequestError, UsageError
 from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.generation import GenerationJob, GenerationJobs
-from lm_eval.models.api.settings import ServerModel, server_root
+from lm_eval.models.api.settings import server_root
 from lm_eval.models.batches.protocols import BatchProtocol, BatchState, LineOutcome
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.requests import Answered, FailedRequest, GenerateRequest
 
 if TYPE_CHECKING:
+    from lm_eval.models.api_models import TemplateAPI
     from lm_eval.models.http.transport import Transport
 
 T = TypeVar("T")
@@ -89,7 +90,7 @@ class BatchStream:
     def __init__(
         self,
         caller: ServerCaller,
-        model: ServerModel,
+        model: TemplateAPI,
         *,
         protocol: type[BatchProtocol],
         key_of: Callable[[Any], bytes | None],
