@@ -164,7 +164,8 @@ def run_store(
     model's identity into what finds the file again. Nothing is kept if answers cannot be told apart.
     """
     if identity is None:
-        if use_cache is not None or model.keeps_answers:
+        # A plain model object never was; what a subclass of ours changes is the surprise.
+        if use_cache is not None or (model.keeps_answers and model.identity() is not None):
             _say_not_kept(model)
         return RunStore(None, total)
     if use_cache is not None:
