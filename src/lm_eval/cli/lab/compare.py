@@ -45,7 +45,7 @@ def compare(args: argparse.Namespace) -> int:
         paths = write_plots(report, Path(args.plots).expanduser())
     if args.output_path is not None:
         paths.append(write(report, Path(args.output_path).expanduser(), flips=args.flips))
-    print_comparison(report, console(), flips=args.flips)
+    print_comparison(report, console(), flips=args.flips, explains=args.explain)
     if args.plots == IN_TERMINAL:
         show_scores(report, console())
     for path in paths:

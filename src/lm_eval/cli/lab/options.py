@@ -45,6 +45,7 @@ _COMPARE = {
     "--method holm|bh|by": "how p-values are adjusted for multiple tests (default: holm; bh suits "
     "large sweeps)",
     "--flips [N]": "list docs that are right under one and wrong under the other (default: 10 each)",
+    "--explain": "also say what the columns mean, and print the measures over all rows",
     "--resamples N": "number of permutations and resamples of the items (default: 10000)",
     "--seed N": "seed of the resampling (default: 1234)",
     **_PLOTS,

@@ -108,7 +108,7 @@ def _error(comparison: Comparison) -> str:
         text += f" {interval(ends)}"
     needed = parts.formats_needed(parts.stderr_items) if parts.stderr_items else None
     if needed is not None and 2 <= needed <= MAX_FORMATS:
-        text += f"; mean over {needed} {comparison.compares} ± {items}"
+        text += f"; mean of {needed} {comparison.compares} ± {items}"
     return text
 
 
@@ -161,7 +161,13 @@ def _leaves_out_0(pair: Pair) -> bool:
 
 def measures(comparison: Comparison) -> list[Detail]:
     """Spread, one test for all, items that never flip, methods, and what was left out."""
-    return [Detail(label, text) for label, text in _measures(comparison) if text]
+    known = [Detail(label, text) for label, text in _measures(comparison) if text]
+    return [*known, *cautions(comparison)]
+
+
+def cautions(comparison: Comparison) -> list[Detail]:
+    """Few clusters, and items or docs that were left out."""
+    return [Detail(label, text) for label, text in _cautions(comparison) if text]
 
 
 def _measures(comparison: Comparison) -> Iterator[tuple[str, str]]:
@@ -179,6 +185,9 @@ def _measures(comparison: Comparison) -> Iterator[tuple[str, str]]:
         "Intervals",
         f"scores {scores}; differences {_methods(pair.result.difference for pair in comparison.pairs)}",
     )
+
+
+def _cautions(comparison: Comparison) -> Iterator[tuple[str, str]]:
     if comparison.num_clusters and comparison.num_clusters < FEW_CLUSTERS:
         yield (
             "Clusters",

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lm_eval.lab.compare.details import LABEL_WIDTH, SMALL_N, Detail, columns, facts, measures
+from lm_eval.lab.compare.details import (
+    LABEL_WIDTH,
+    SMALL_N,
+    Detail,
+    cautions,
+    columns,
+    facts,
+    measures,
+)
 from lm_eval.lab.compare.findings import Finding, finding_lines, findings, in_text, title
 from lm_eval.lab.compare.values import Comparison, ComparisonReport, ComparisonRow, Pair, Ranking
 from lm_eval.lab.show.phrases import chance, digits
@@ -48,8 +56,6 @@ class Section:
     facts: Sequence[Detail] = ()
     pairs: FittingTable | None = None
     details: Sequence[Detail] = ()
-    plot: ScoresPlot | None = None
-    """Shown below the scores, in a terminal."""
 
     def lines(self) -> Iterator[str]:
         """Findings and facts as lines of text: ``Real: mcqa > cot +.29 [.20, .39]  p < .001``."""
@@ -57,18 +63,27 @@ class Section:
         yield from (f"{detail.label}: {detail.text}" for detail in self.facts)
 
 
-def sections(report: ComparisonReport, *, flips: int | None = None) -> list[Section]:
-    """The parts of the report, in order; ``flips`` is how many flipped items are listed at most."""
-    sections = [_comparison_section(comparison, flips) for comparison in report.blocks]
+def sections(
+    report: ComparisonReport, *, flips: int | None = None, explains: bool = True
+) -> list[Section]:
+    """The parts of the report, in order; ``flips`` is how many flipped items are listed at most.
+
+    ``explains``: with what the columns mean, and measures over all rows.
+    """
+    sections = [_comparison_section(comparison, flips, explains) for comparison in report.blocks]
     return sections + [_ranking_section(ranking) for ranking in report.rankings]
 
 
 def print_comparison(
-    report: ComparisonReport, console: Console, *, flips: int | None = None
+    report: ComparisonReport,
+    console: Console,
+    *,
+    flips: int | None = None,
+    explains: bool = False,
 ) -> None:
-    """Print the whole report."""
+    """Print the report, a screen for each comparison; the whole report if it ``explains``."""
     printed: set[Detail] = set()
-    for index, section in enumerate(sections(report, flips=flips)):
+    for index, section in enumerate(sections(report, flips=flips, explains=explains)):
         if index:
             console.print()
         _print_section(section, console, printed)
@@ -102,22 +117,20 @@ def _print_section(section: Section, console: Console, printed: set[Detail]) -> 
     console.print(Paragraph("", section.title, "bold"))
     console.print()
     console.print(section.scores)
-    if section.plot is not None:
-        console.print()
-        section.plot.show(console)
     for renderable in finding_lines(section.findings):
         console.print(renderable)
     _print_details(section.facts, console)
     if section.pairs is not None:
         console.print()
         console.print(section.pairs)
-    _print_details([detail for detail in section.details if detail not in printed], console)
+    details = [detail for detail in section.details if detail not in printed]
+    if details:
+        console.print()
+    _print_details(details, console)
     printed.update(section.details)
 
 
 def _print_details(details: Sequence[Detail], console: Console) -> None:
-    if details:
-        console.print()
     for detail in details:
         console.print(Paragraph(f"{detail.label:{LABEL_WIDTH}}", detail.text))
 
@@ -125,8 +138,8 @@ def _print_details(details: Sequence[Detail], console: Console) -> None:
 # One model's formats, or one format's models
 
 
-def _comparison_section(comparison: Comparison, flips: int | None) -> Section:
-    details = [*columns(comparison), *measures(comparison)]
+def _comparison_section(comparison: Comparison, flips: int | None, explains: bool) -> Section:
+    details = [*columns(comparison), *measures(comparison)] if explains else cautions(comparison)
     if flips is not None:
         details += _flip_lines(comparison, flips)
     return Section(
@@ -136,7 +149,6 @@ def _comparison_section(comparison: Comparison, flips: int | None) -> Section:
         facts(comparison),
         pair_table(comparison),
         details,
-        scores_picture(comparison),
     )
 
 
