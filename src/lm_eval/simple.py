@@ -268,9 +268,13 @@ def _checked_model(model: Any, model_args: Mapping[str, Any]) -> str | LM:
         )
     if isinstance(model, str | LM):
         return model
+    from lm_eval.models.duck import as_model
+
+    if (known := as_model(model)) is not None:
+        return known
     raise UsageError(
         f"model is a {type(model).__name__}. Give a backend's name, or an object whose class is a "
-        "subclass of lm_eval.api.model.LM."
+        "subclass of lm_eval.api.model.LM, or has its three methods."
     )
 
 

@@ -190,3 +190,15 @@ def test_a_module_with_a_forward_is_scored_and_refuses_to_generate() -> None:
     assert scores == pytest.approx(expected, abs=1e-3)
     with pytest.raises(LmEvalError, match="has no generate"):
         lm_eval.simple_evaluate(model=module, tasks=["demo_mcq@generate"], limit=1)
+
+
+def test_attributes_and_arguments_of_the_harness(folder: Path) -> None:
+    lm = HFLM(str(folder), torch_dtype="float32", use_safetensors=True, use_cache=True)
+    assert (lm.pretrained, lm.revision, lm.peft) == (str(folder), "main", None)
+    assert HFLM._DEFAULT_MAX_LENGTH == 2048
+    info = lm.get_model_info()
+    assert info["model_num_parameters"] == sum(part.numel() for part in lm.model.parameters())
+    assert (info["model_revision"], info["model_dtype"]) == ("main", torch.float32)
+    hook = object()
+    lm.set_cache_hook(hook)
+    assert (lm.cache_hook, lm.all_gather(3), lm.barrier()) == (hook, 3, None)  # type: ignore[func-returns-value]

@@ -136,7 +136,7 @@ def test_every_method_of_the_harness_is_in_one_of_these_tests() -> None:
             "_logprobs",
         ),
         *("_scored_by_calls", "_call", "_continue_prompts", "_prompt_length", "_generate_some"),
-        *("_reply", "_load", "_load_by_methods"),
+        *("_reply", "_load", "_load_by_methods", "get_model_info"),
     }
     # These are called by ``test_a_subclass_that_loads_by_itself``.
     helpers |= {"_get_config", "_get_backend", "_create_tokenizer", "_create_model"}

@@ -176,9 +176,7 @@ NAMES: dict[str, dict[str, Home]] = {
     "lm_eval.config.group": _at("lm_eval.tasks.groups", "AggMetricConfig=GroupScore GroupConfig"),
     "lm_eval.config.task": {
         **_at("lm_eval.tasks.config", "TaskConfig"),
-        **_instead(
-            "fewshot_config is a plain mapping here, in YAML and in Python.", "FewshotConfig"
-        ),
+        **_at("builtins", "FewshotConfig=dict"),
     },
     "lm_eval.decontamination": {},
     "lm_eval.decontamination.archiver": _instead(
@@ -371,7 +369,7 @@ NAMES: dict[str, dict[str, Home]] = {
             _TENSORS,
             "pad_and_concat clear_torch_cache get_dtype MultiTokenEOSCriteria stop_sequences_criteria",
         ),
-        **_instead("Write the spaces yourself.", "SPACING"),
+        **_at(_HELPERS, "SPACING"),
         **_instead("Templates run in a sandbox: apply_template(template, doc).", "env"),
         **_instead(
             "TaskManager reads task files: TaskManager().config(name), or select('file.yaml').",
@@ -414,8 +412,8 @@ def home_of(module: str, name: str) -> Home | None:
 def distribution() -> Distribution:
     """What ``importlib.metadata`` reports about ``lm_eval``: our build, which matches a release.
 
-    ``0.4.13+formats.0.1.0`` satisfies ``lm_eval>=0.4`` and ``lm_eval==0.4.13``, and shows in every file
-    that records it that another package answered.
+    ``0.4.13.0`` satisfies ``lm_eval>=0.4`` and ``lm_eval==0.4.13``, consists of integers, which programs
+    compare, and differs as a text: files that record it show that another package answered.
     """
     from importlib.metadata import Distribution
 
@@ -423,8 +421,8 @@ def distribution() -> Distribution:
 
     metadata = (
         "Metadata-Version: 2.1\nName: lm_eval\n"
-        f"Version: {RELEASE}+formats.{lm_eval.__version__}\n"
-        f"Summary: lm-eval-formats, under the names of lm_eval {RELEASE}\n"
+        f"Version: {RELEASE}.0\n"
+        f"Summary: lm-eval-formats {lm_eval.__version__}, under the names of lm_eval {RELEASE}\n"
     )
 
     class Address(Distribution):

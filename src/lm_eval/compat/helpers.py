@@ -45,6 +45,9 @@ class _LogHandler(logging.StreamHandler):  # type: ignore[type-arg]
     """The handler of ``setup_logging``: the logger has at most one."""
 
 
+SPACING = " " * 47
+
+
 def setup_logging(verbosity: int | str | None = logging.INFO) -> None:
     """Write records of the ``lm_eval`` logger to standard error, from a level up.
 

@@ -270,6 +270,15 @@ class LM:
     def world_size(self) -> int:
         return int(getattr(self, "_world_size", 1))
 
+    def set_cache_hook(self, cache_hook: Any) -> None:
+        self.cache_hook = cache_hook
+
+    def barrier(self) -> None:
+        """Nothing to wait for: a run here is one process."""
+
+    def all_gather(self, tensor: Any) -> Any:
+        return tensor
+
     @property
     def tokenizer_name(self) -> str:
         """The name of the tokenizer in results; empty if there is none."""

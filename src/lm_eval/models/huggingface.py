@@ -162,6 +162,7 @@ class HFLM(HFFacts):
         **foreign: Any,
     ) -> None:
         check_foreign(foreign, _arguments())
+        dtype = foreign.get("torch_dtype") or dtype
         pretrained = path_inside(pretrained, "subfolder", foreign.get("subfolder"))
         bits = {"load_in_4bit": load_in_4bit, "load_in_8bit": load_in_8bit}
         self._quantization = read_quantization(
@@ -203,6 +204,8 @@ class HFLM(HFFacts):
         )
         # A model that the program made may be another in each process: each asks its own.
         self._rank = 0 if is_object(pretrained) else launched_rank()
+        self.pretrained, self.revision = wanted.pretrained, revision or "main"
+        self.peft = wanted.peft
         loaded = self._load(wanted)
         self.loaded = loaded
         self._model, self.tokenizer = loaded.model, loaded.tokenizer

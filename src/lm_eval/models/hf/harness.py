@@ -57,6 +57,10 @@ class HFMethods(TokenizedLM, TemplateLM, ABC):
     _config: Any = None
     _max_length: int | None = None
     _max_gen_toks = 256
+    _DEFAULT_MAX_LENGTH = 2048
+    pretrained: Any = None
+    revision: str = "main"
+    peft: str | None = None
     batch_size_per_gpu: int | str = 1
     max_batch_size = 64
     add_bos_token: bool | None = None
@@ -85,6 +89,15 @@ class HFMethods(TokenizedLM, TemplateLM, ABC):
     max_gen_toks = kept_as(
         "_max_gen_toks", "The limit for generated tokens where a task gives none."
     )
+
+    def get_model_info(self) -> dict[str, Any]:
+        """What the harness writes about a model into its results."""
+        return {
+            "model_num_parameters": sum(part.numel() for part in self.model.parameters()),
+            "model_dtype": getattr(self.model, "dtype", ""),
+            "model_revision": self.revision,
+            "model_sha": getattr(self.config, "_commit_hash", None) or "",
+        }
 
     @property
     def config(self) -> Any:

@@ -66,7 +66,9 @@ _FOREIGN = {
     "tp_plan": _SPREAD,
     "delta": "Add the delta weights to the model and save it; then give its folder.",
     "subfolder": "",
-    "torch_dtype": "Write dtype=….",
+    "local_files_only": "Set HF_HUB_OFFLINE=1.",
+    "variant": "Give a folder with the weights that you want.",
+    "config": "Load the model yourself, and give it as pretrained.",
     "cache_dir": "Set HF_HUB_CACHE=FOLDER.",
     **dict.fromkeys(("token", "use_auth_token"), "Set HF_TOKEN, or run `hf auth login`."),
     "use_accelerate": _SPREAD,
@@ -149,6 +151,8 @@ def check_foreign(foreign: Mapping[str, Any], valid: Sequence[str]) -> None:
     for name, value in foreign.items():
         if name in (*_4BIT, *_8BIT, "subfolder") or (name in GPTQ and value is True):
             continue
+        if name in ("torch_dtype", "use_safetensors", "use_cache"):
+            continue  # dtype, and what decides only how fast weights and prefixes are read
         if name not in _FOREIGN:
             raise UsageError(
                 f"Model 'hf' has no argument {name!r}."
