@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Literal
 
 from lm_eval.config.budget import bounded_match
 from lm_eval.errors import ConfigError
 from lm_eval.formats.readers.phrase import CHAT_END, LINE, after_last, unwrapped
-from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import fold, key_of, lowered, phrase_pattern
+from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
+from lm_eval.formats.readers.text import fold, lowered, phrase_pattern
 
 _IN_BOX = (
     re.compile(r"\$\$?([^$]+)\$\$?"),
@@ -152,42 +151,11 @@ def as_choice(reading: Reading, labels: Sequence[str], choices: Sequence[str]) -
     """
     if not reading.is_answer:
         return reading
-    index = _index_of(fold(str(reading.value)), labels, choices)
-    if index is None:
-        return NO_ANSWER
-    return AMBIGUOUS if index < 0 else Reading(index, reading.rule, reading.span)
+    from lm_eval.formats.readers.choice import piece_of  # few tasks need it
+    from lm_eval.formats.readers.options import options_of
 
-
-_NOT_LABEL = re.compile(r"[^\W_]+|[^\w\s()\[\]{}\"'*.,:;$/&]")
-_LABEL_FIRST = re.compile(r"\W*(\w+)\W*[.):\]\s–—-]\s*(.*)", re.DOTALL)
-
-
-def _index_of(text: str, labels: Sequence[str], choices: Sequence[str]) -> int | None:
-    """The index of the choice that all of ``text`` names; -1 if it names several, None if none."""
-    text_key = key_of(text)
-    keys = [key_of(choice) for choice in choices]
-    if text_key in keys and keys.count(text_key) == 1:
-        return keys.index(text_key)
-    names = [label.strip(" ()[]{}.:") for label in labels]
-    is_any_case = len({name.casefold() for name in names}) == len(names)
-    by_name = {name.casefold() if is_any_case else name: i for i, name in enumerate(names)}
-    tokens = [found.casefold() if is_any_case else found for found in _NOT_LABEL.findall(text)]
-    named = {by_name[token] for token in tokens if token in by_name}
-    joined = [token for token in tokens if token not in by_name and token not in ("and", "or")]
-    if not joined and len(named) > 1:
-        return -1
-    if not joined and named:
-        return named.pop()
-    first = _LABEL_FIRST.match(text)
-    index = by_name.get(first[1].casefold() if is_any_case else first[1]) if first else None
-    if first is None or index is None or index >= len(keys):
-        return None
-    return index if key_of(first[2]) == keys[index] else None
-
-
-_MARK = re.compile(r'[{}"\\\n]')
-# Objects may be nested; parsing each of them again must not take more than this.
-_PARSED_PER_CHARACTER = 4
+    named = piece_of(str(reading.value), options_of(labels, choices))
+    return Reading(named.value, reading.rule, reading.span) if named.is_answer else named
 
 
 @register_reader("json_field")
@@ -198,73 +166,31 @@ def json_field(
     choices: Sequence[str] = (),
     field: str = "answer",
 ) -> Reading:
-    """Read ``field`` of the last JSON object that has it: text or, with labels, the index.
+    """Read the last ``field`` of a JSON object: text or, with labels, the index.
 
     Numbers stay as they are written, ``null`` and containers are not answers. ``{'answer': 'C'}``, as
     Python prints it, is read as well.
     """
-    reading = _last_with(text, field)
-    if not reading.is_answer:
-        reading = _python_style(text, field)
+    reading = NO_ANSWER
+    for match in _field(field).finditer(text):
+        value = _unescaped(match["string"]) if match["string"] else match[match.lastgroup or 0]
+        if value.strip():
+            reading = Reading(value.strip(), "json_field", match.span())
     return as_choice(reading, labels, choices) if labels or choices else reading
 
 
-def _last_with(text: str, field: str) -> Reading:
-    budget = _PARSED_PER_CHARACTER * len(text)
-    names = [parsed.start() for parsed in re.finditer(re.escape(json.dumps(field)), text)]
-    for start, end in sorted(_objects(text), key=lambda span: -span[1]) if names else ():
-        if bisect_left(names, start) == bisect_left(names, end):
-            continue
-        budget -= end - start
-        if budget < 0:
-            break
-        parsed = _parsed(text[start:end])
-        value = _as_text(parsed.get(field)) if isinstance(parsed, dict) else None
-        if value is not None:
-            return Reading(value, "json_field", (start, end))
-    return NO_ANSWER
-
-
-def _objects(text: str) -> Iterator[tuple[int, int]]:
-    """Spans of balanced braces. A quote starts a string only inside them, up to the line's end."""
-    opened: list[int] = []
-    in_string, skipped = False, -1
-    for mark in _MARK.finditer(text):
-        char, at = mark[0], mark.start()
-        if at == skipped:
-            continue
-        if char == "\\":
-            skipped = at + 1 if in_string else -1
-        elif char == '"':
-            in_string = bool(opened) and not in_string
-        elif char == "\n":
-            in_string = False
-        elif not in_string and char == "{":
-            opened.append(at)
-        elif not in_string and opened:
-            yield opened.pop(), at + 1
-
-
-def _parsed(source: str) -> Any:
-    try:
-        return json.loads(source, parse_int=str, parse_float=str)
-    except (ValueError, RecursionError):
-        return None
-
-
-def _as_text(value: Any) -> str | None:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return value.strip() if isinstance(value, str) and value.strip() else None
-
-
-def _python_style(text: str, field: str) -> Reading:
-    matches = list(_single_quoted(field).finditer(text))
-    if not matches or not matches[-1][1].strip():
-        return NO_ANSWER
-    return Reading(matches[-1][1].strip(), "json_field", matches[-1].span())
-
-
 @lru_cache(maxsize=64)
-def _single_quoted(field: str) -> re.Pattern[str]:
-    return re.compile(rf"'{re.escape(field)}'\s{{0,4}}:\s{{0,4}}'([^'\n]{{0,2000}})'")
+def _field(name: str) -> re.Pattern[str]:
+    """A field of an object with its value, if that is a text, a number, true or false."""
+    key = rf"(?:{re.escape(json.dumps(name))}|'{re.escape(name)}')"
+    return re.compile(
+        rf"{key}\s{{0,9}}:\s{{0,9}}(?:\"(?P<string>(?:[^\"\\\n]|\\.){{0,100000}})\"|'(?P<single>[^'\n]{{0,2000}})'"
+        r"|(?P<bare>-?\d[\d.eE+-]{0,99}|true|false))(?=\s{0,99}[,}])"
+    )
+
+
+def _unescaped(string: str) -> str:
+    try:
+        return str(json.loads(f'"{string}"', strict=False))
+    except ValueError:
+        return string

@@ -41,7 +41,7 @@ _SIGNED_TERM = re.compile(r"(?<![A-Za-z\\])[A-Za-z][)\s]{0,2}\Z")
 _TERM_BEHIND = re.compile(r"[xyzn](?![\w'])|\s?[-+*/×÷·^]\s?[A-Za-z](?![\w'])")
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
 _LARGEST_EXPONENT = 400
-_LONGEST_WORD = 40  # characters before and behind a number in which its unit is looked for
+_LONGEST_WORD = 40
 _RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 
 
@@ -143,19 +143,15 @@ def _corrected(words: Vocabulary, text: str, low: str, end: int) -> Reading | No
 
 
 def _reading(match: re.Match[str]) -> Reading:
-    """The number with the power of ten that follows it, as in ``3 million``.
-
-    Ambiguous if it is one part of a quantity, like the 20 of ``3 hours 20 minutes``.
-    """
+    """The number with the power of ten that follows it, as in ``3 million``."""
     value = _value(match)
     text, (start, end) = match.string, match.span()
     after = lowered(text[end : end + _LONGEST_WORD])
-    before = lowered(text[max(0, start - _LONGEST_WORD) : start])
-    words = vocabulary_of(before + after)
+    words = vocabulary_of(after)
     power, length = _power_of_ten(words, text[end : end + 2], after)
     if value is None and power and _DECIMAL_COMMA.fullmatch(match[0].strip()):
         value = match[0].strip().replace(",", ".")  # "2,5 Millionen" is one number
-    if value is None or _is_part(words, before, after):
+    if value is None:
         return AMBIGUOUS
     if power:
         value = _scaled("", value.lstrip("-"), f"e{power}") if "/" not in value else None
@@ -174,23 +170,6 @@ def _power_of_ten(words: Vocabulary, written: str, after: str) -> tuple[int, int
     if scale is None or scale.lastgroup is None or scale.group() == " k":  # 300 K is a temperature
         return 0, 0
     return int(scale.lastgroup[1:]), scale.end()
-
-
-def _is_part(words: Vocabulary, before: str, after: str) -> bool:
-    """True if another number with its unit comes right before or behind this one and its unit."""
-    behind, ahead = words.units
-    unit = behind.match(after)
-    if unit is None:
-        return False
-    if ahead.search(before):
-        return True
-    following = _following(words).match(after, unit.end())
-    return following is not None and behind.match(after, following.end()) is not None
-
-
-@lru_cache(maxsize=4)
-def _following(words: Vocabulary) -> re.Pattern[str]:
-    return re.compile(rf"[\s,]{{0,3}}(?:{words.one_of('and_or')}\s)?\d{{1,9}}")
 
 
 def _value(match: re.Match[str]) -> str | None:

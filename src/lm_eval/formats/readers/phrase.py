@@ -32,7 +32,6 @@ _WRAPPED_START = re.compile(
     r"(?:\*\*[^*\n]+\*\*|__[^_\n]+__|`[^`\n]+`|\$[^$\n]+\$|\\\([^\n]*?\\\)|\"[^\"\n]+\"|“[^”\n]+”"
     r"|\\boxed\{[^{}\n]*(?:\{[^{}\n]*\}[^{}\n]*)*\})(?=[.,;!?]?(?:\s*\Z|\s+[A-Z(]|[ \t]*\n))"
 )
-_OPEN_MARK = re.compile(r"(?:\*\*|__|[\"`])\Z")  # "**The answer is 42.** Bye."
 CHAT_END = re.compile(r"<\|\w{1,20}\|>|</s>")
 # A block on lines of its own, in which the answer is displayed.
 _BLOCK = re.compile(
@@ -66,7 +65,10 @@ def after_last(text: str, *, phrase: str) -> Reading:
             return NO_ANSWER
         start, end = line.span(1)
         again = cue.search(lowered(folded[start - 1 : end]), 1)  # cut off while it repeated itself
-        end = _end_of_answer(folded, cue_span, start, start - 1 + again.start() if again else end)
+        end = start - 1 + again.start() if again else end
+        ended = _WRAPPED_START.match(folded, start, end) or CHAT_END.search(folded, start, end)
+        if ended:
+            end = ended.start() if ended.re is CHAT_END else ended.end()
         span = start, len(folded[:end].rstrip())  # what is blank there was an echo
     return _answer(text, *span)
 
@@ -235,7 +237,7 @@ def _is_about_answers(phrase: str) -> bool:
 
 def set_apart(text: str, phrase: str) -> tuple[int, int] | None:
     """The answer that a reply without the phrase sets apart: a field of JSON, else the last of a box, an
-    answer tag, a line behind ``####`` and the line below a heading."""
+    answer tag, a line after ``####`` and the line below a heading."""
     if not _is_about_answers(phrase):
         return None
     fields = _answer_fields(text)
@@ -296,20 +298,6 @@ def displayed(text: str, pos: int) -> tuple[int, int] | None:
     end = text.find(closer, block.end(), block.end() + _LONGEST_BLOCK)
     inside = text[block.end() : end].strip() if end >= 0 else ""
     return (block.end(), end) if inside else None
-
-
-def _end_of_answer(text: str, cue: tuple[int, int], start: int, end: int) -> int:
-    """Where the mark around the answer, or around phrase and answer, closes; else ``end``."""
-    wrapped = _WRAPPED_START.match(text, start, end)
-    if wrapped:
-        return wrapped.end()
-    ended = CHAT_END.search(text, start, end)
-    end = ended.start() if ended else end
-    opened = _OPEN_MARK.search(text, max(0, cue[0] - 2), cue[0])
-    if opened and opened[0] not in text[cue[1] : start]:
-        closed = text.find(opened[0], start, end)
-        return closed if text[start : max(closed, start)].strip() else end
-    return end
 
 
 def unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
