@@ -68,6 +68,7 @@ _CACHE = (
 _OVERLAP = (
     "Overlap with training data is not measured here; run a decontamination tool on the data."
 )
+_UNUSED = "No published program was found to import it; write the few lines yourself."
 _PROMPTS = "Prompts are written in the task's YAML, or as a format (docs/formats.md)."
 _RESULTS = "simple_evaluate and evaluate collect results themselves and return them as a dict."
 _CLI = "Call lm_eval.__main__.cli_evaluate(), or lm_eval.cli.main([…]) with the arguments."
@@ -148,7 +149,7 @@ NAMES: dict[str, dict[str, Home]] = {
         **_instead(_TASK, "MultipleChoiceTask PerplexityTask PromptSourceTask"),
     },
     "lm_eval.api.utils": {
-        **_at(_HELPERS, "random_task_id"),
+        **_instead(_UNUSED, "random_task_id"),
         **_instead(
             "task.fewshot_context(doc, num_fewshot) builds the prompt of a doc.",
             "maybe_delimit requires_delimiter ends_with_whitespace Message messages_to_text "
@@ -296,7 +297,7 @@ NAMES: dict[str, dict[str, Home]] = {
     "lm_eval.models.utils": {
         **_at(
             _BATCHING,
-            "chunks MultiChoice Grouper undistribute Collator Reorderer",
+            "chunks Grouper undistribute Collator Reorderer",
         ),
         **_at(
             _GENERATION,
@@ -310,6 +311,7 @@ NAMES: dict[str, dict[str, Home]] = {
             "pad_and_concat clear_torch_cache get_dtype MultiTokenEOSCriteria stop_sequences_criteria",
         ),
         **_instead("Call image.resize((width, height)) of Pillow.", "resize_image"),
+        **_instead(_UNUSED, "MultiChoice"),
     },
     "lm_eval.models.utils_hf": _at(
         _TENSORS,
@@ -353,10 +355,10 @@ NAMES: dict[str, dict[str, Home]] = {
         **_at(
             _HELPERS,
             "is_torch_available is_transformers_available wrap_text setup_logging warning_once "
-            "info_once maybe_warn get_file_task_name get_file_datetime get_latest_filename "
+            "maybe_warn get_file_task_name get_file_datetime get_latest_filename "
             "get_results_filenames get_sample_results_filenames EnhancedJSONEncoder "
             "positional_deprecated convert_pil_to_hash convert_bytes_to_hash hash_dict_images "
-            "set_torch_seed random_name_id apply_template",
+            "set_torch_seed apply_template",
         ),
         **_at(_BATCHING, "Reorderer chunks"),
         **_at(_GENERATION, "get_rolling_token_windows make_disjoint_window"),
@@ -370,6 +372,7 @@ NAMES: dict[str, dict[str, Home]] = {
             "pad_and_concat clear_torch_cache get_dtype MultiTokenEOSCriteria stop_sequences_criteria",
         ),
         **_at(_HELPERS, "SPACING"),
+        **_instead(_UNUSED, "info_once random_name_id"),
         **_instead("Templates run in a sandbox: apply_template(template, doc).", "env"),
         **_instead(
             "TaskManager reads task files: TaskManager().config(name), or select('file.yaml').",

@@ -6,7 +6,6 @@ back in the order of the requests.
 
 from __future__ import annotations
 
-import fnmatch
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -83,22 +82,6 @@ class Grouper:
         assert grouped_dict.keys() == self.arr.keys(), "results for other groups than there are"
         indices = [index for key in grouped_dict for index, _ in self.arr[key]]
         return _restored(self.size, indices, itertools.chain(*grouped_dict.values()))
-
-
-class MultiChoice:
-    """The values of a flag that takes names and patterns, separated by commas."""
-
-    def __init__(self, choices: Sequence[str]) -> None:
-        self.choices = choices
-
-    def __contains__(self, values: str) -> bool:
-        for value in values.split(","):
-            if not fnmatch.filter(self.choices, value):
-                raise ValueError(f"{value!r} is not among {', '.join(self.choices)}")
-        return True
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.choices)
 
 
 class Collator(Generic[T]):

@@ -11,8 +11,6 @@ import json
 import logging
 import math
 import os
-import random
-import string
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -75,12 +73,6 @@ def warning_once(logger: logging.Logger, msg: str, *args: Any) -> None:
     logger.warning(msg, *args)
 
 
-@functools.cache
-def info_once(logger: logging.Logger, msg: str, *args: Any) -> None:
-    """A message that is logged the first time only."""
-    logger.info(msg, *args)
-
-
 def maybe_warn(msg: str, verbose: bool = True) -> None:
     if verbose:
         logging.getLogger("lm_eval.utils").warning(msg)
@@ -121,14 +113,6 @@ def set_torch_seed(seed: int) -> None:
         import torch
 
         torch.manual_seed(seed)
-
-
-def random_name_id() -> str:
-    """Eight random letters and digits."""
-    return "".join(random.choices(string.ascii_lowercase + string.digits, k=8))
-
-
-random_task_id = random_name_id
 
 
 # Files of results

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.compat.batching import Collator, MultiChoice, Reorderer, chunks, undistribute
+from lm_eval.compat.batching import Collator, Reorderer, chunks, undistribute
 
 
 @given(st.lists(st.text(max_size=5)), st.integers(1, 6))
@@ -42,9 +42,3 @@ def test_reordered_results_find_their_way_back(numbers: list[int]) -> None:
     order = Reorderer(numbers, lambda number: -number)
     assert order.get_reordered() == sorted(numbers, reverse=True)
     assert order.get_original(order.get_reordered()) == numbers
-
-
-def test_names_and_patterns_of_a_flag() -> None:
-    names = MultiChoice(["arc_easy", "boolq"])
-    assert "arc_*,boolq" in names
-    assert list(names) == ["arc_easy", "boolq"]

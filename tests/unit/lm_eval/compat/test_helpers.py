@@ -20,7 +20,6 @@ from lm_eval.compat.helpers import (
     get_task_name_from_object,
     hash_args,
     hash_dict_images,
-    random_name_id,
     warning_once,
 )
 from lm_eval.tasks.loader import TaskManager
@@ -120,7 +119,6 @@ def test_small_ones() -> None:
         number: int = 1
 
     assert json.dumps({"facts": Facts()}, cls=EnhancedJSONEncoder) == '{"facts": {"number": 1}}'
-    assert random_name_id() != random_name_id()
     with pytest.raises(TypeError):
         hash_dict_images([])  # type: ignore[arg-type]
     assert hash_dict_images({"a": [1, "x"]}) == {"a": [1, "x"]}
