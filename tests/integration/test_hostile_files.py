@@ -173,3 +173,44 @@ def test_only_what_says_so_is_loaded_as_a_metric_from_elsewhere(
     assert place.cli("validate", "--run_code", "--tasks", "t.yaml").code == 0
     assert place.run("--tasks", "t.yaml").code == 0
     assert set(loaded) == {"user/metric"}
+
+
+DEEP = "(" * 5000 + "a" + ")" * 5000
+WITH_DEEP_FILTER = {
+    **{"formats": ..., "output_type": "generate_until"},
+    "filter_list": [{"name": "f", "filter": [{"function": "regex", "regex_pattern": DEEP}]}],
+}
+
+
+@pytest.mark.parametrize(
+    ("keys", "part"),
+    [
+        (WITH_DEEP_FILTER, "too many groups"),
+        ({"doc_to_text": f"{{{{ question | regex_findall('{DEEP}') }}}}"}, "too many groups"),
+        ({"doc_to_text": "{{ ('a\\n' * 9999) | indent(99999) }}"}, "was stopped"),
+        ({"doc_to_text": "{{ ([[1]] * 99999) | sum(start=[]) }}"}, "was stopped"),
+    ],
+)
+def test_values_without_bounds_are_one_message(
+    place: Workplace, keys: dict[str, Any], part: str
+) -> None:
+    place.task(**keys)
+    refused(place.run("--tasks", "t.yaml"), part)
+
+
+def test_a_number_to_the_base_of_sixty_is_one_message(place: Workplace) -> None:
+    text = Path(place.task()).read_text("utf-8").rstrip().removesuffix("}")
+    place.write("t.yaml", f'{text}, "num_fewshot": {":".join(["59"] * 3000)}}}')
+    refused(place.run("--tasks", "t.yaml"), "is too large")
+
+
+def test_an_include_that_is_a_function_is_one_message(place: Workplace) -> None:
+    place.write("tasks/t.yaml", "task: t\ninclude: !function utils.x\n")
+    listed = place.cli("ls", "tasks", "--include_path", "tasks")
+    assert "Traceback" not in listed.err
+    refused(place.run("--tasks", "t", "--include_path", "tasks"), "include")
+
+
+def test_an_output_path_that_is_too_long_is_one_message(place: Workplace) -> None:
+    place.task()
+    refused(place.cli("run", "--model", "dummy", "--tasks", "t.yaml", "--output_path", "x" * 300))

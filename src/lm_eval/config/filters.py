@@ -53,6 +53,8 @@ def _compiled(pattern: str, name: str) -> re.Pattern[str]:
         raise FilterError(
             f"{name}: {_shown(pattern)} is not a regular expression: {error.msg}{where}"
         ) from None
+    except RecursionError:
+        raise FilterError(f"{name}: its pattern has too many groups inside one another") from None
 
 
 # Texts that contain values

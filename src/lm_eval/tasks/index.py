@@ -177,7 +177,9 @@ class _FileReader:
         merged: dict[str, Any] = {}
         chain: list[str] = []
         written = data.get("include") or []
-        for include in [written] if isinstance(written, str) else written:
+        if not isinstance(written, list):  # what is no name is an error when the task is loaded
+            written = [written] if isinstance(written, str) else []
+        for include in written:
             target = os.path.normpath(os.path.join(os.path.dirname(path), str(include)))
             if target in above:
                 break  # loading the task raises the error

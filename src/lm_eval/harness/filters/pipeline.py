@@ -182,6 +182,8 @@ def _make(factory: Any, options: Mapping[str, Any], where: str) -> Filter:
         made = factory(**options)
     except re.error as error:
         raise _bad_regex(error, options, where) from None
+    except RecursionError:
+        raise ConfigError(f"{where}: its pattern has too many groups inside one another.") from None
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
     _check_regexes(made, options, where)
