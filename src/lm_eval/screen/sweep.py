@@ -1,7 +1,6 @@
 """What ``lm-eval sweep`` prints at its end: one line for each format and for each finding.
 
-In: a ``Sweep``. Out: its screen. ``--table full`` prints the sentences of ``lm_eval.lab.sweep.words``
-instead.
+In: a ``Sweep``. Out: its screen; with ``--table full``, without limits.
 """
 
 from __future__ import annotations
@@ -9,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from lm_eval.lab.compare.details import facts
 from lm_eval.lab.compare.findings import print_findings
 from lm_eval.lab.compare.values import ALPHA
+from lm_eval.lab.show.phrases import clipped
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
 from lm_eval.lab.sweep.tables import COLUMNS, MOVABLE, table
 from lm_eval.lab.sweep.words import OTHER_AXES, name_of, paid, slot_words, unread_words
@@ -28,15 +29,18 @@ LABEL = 14
 """The width of the words before findings."""
 
 
-def print_sweep_screen(sweep: Sweep, console: Console) -> None:
-    """Print a sweep on one screen."""
+def print_sweep(sweep: Sweep, console: Console, *, is_full: bool = False) -> None:
+    """Print a sweep on one screen; all formats, and how each differs, if it ``is_full``."""
     console.print(Paragraph("", sweep_heading(sweep), "bold"))
     console.print()
-    console.print(_scores(sweep))
+    console.print(table(sweep, is_full=True) if is_full else _scores(sweep))
     result = sweep.result
     if isinstance(result, FullSweep):
         print_findings([result.comparison], console)
-    lines = list(_lines(sweep))
+    lines: list[tuple[str, str]] = []
+    if isinstance(result, FullSweep) and is_full:
+        lines += facts(result.comparison)
+    lines += _lines(sweep)
     if lines:
         console.print()
     for label, text in lines:
@@ -100,7 +104,9 @@ def _lines(sweep: Sweep) -> Iterator[tuple[str, str]]:
 
 def _of_full(sweep: Sweep, result: FullSweep) -> Iterator[tuple[str, str]]:
     if result.components is not None:
-        yield "Mean", f"{_with_ends(result.components.over_formats())} over these formats"
+        mean = result.components.over_formats()
+        mean = clipped(mean) if result.comparison.is_share else mean
+        yield "Mean", f"{_with_ends(mean)} over these formats"
     best, worst = result.best, result.worst
     if sweep.plan.num_formats > 2:
         yield (
@@ -120,7 +126,7 @@ def _remarks(sweep: Sweep) -> Iterator[str]:
         if result.distribution.mean.method != CALIBRATED:
             yield "The intervals are approximate: so few formats or cells were not tried in simulations."
         yield from result.distribution.warnings
-        yield unread_words(sweep, "the differences")
+    yield unread_words(sweep, "the differences")
     yield OTHER_AXES.get(sweep.plan.formats.axis, "")
     yield from sweep.notes
     yield from (text for text in paid(sweep) if not text.startswith(_ANSWERS))

@@ -76,8 +76,8 @@ _SWEEP = {
     "reasoning; one at a time",
     "--budget CELLS": "ask only this many (format, item) cells and estimate the rest: a number, a "
     "multiple of the number of items such as 2n, or full (default)",
-    "--table screen|full": "how the result is shown: on one screen, or with every finding in a "
-    "sentence (default: screen)",
+    "--table screen|full": "how the result is shown: on one screen, or all formats with how each "
+    "differs from the base (default: screen)",
     **_PLOTS,
 }
 _POWER = {

@@ -25,13 +25,14 @@ from lm_eval.lab.stored.run import sweep_path
 from lm_eval.lab.sweep import sweep as sweeping
 from lm_eval.lab.sweep.cells import Asker, OpenedModel, SweptTask
 from lm_eval.lab.sweep.sweep import MIN_ITEMS, Plan, Sweep
-from lm_eval.lab.sweep.tables import check_folder, print_sweep, save_plots, sweep_scores_plot
+from lm_eval.lab.sweep.tables import check_folder, save_plots, sweep_scores_plot
 from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class
 from lm_eval.reports.costs import Forecast, print_forecasts, total_estimate
 from lm_eval.run.forecast import forecast
 from lm_eval.run.plan import Run
 from lm_eval.run.prepare import askable, check_samples
+from lm_eval.screen.sweep import print_sweep
 from lm_eval.tasks.index import split_selector
 from lm_eval.tasks.task import ConfigurableTask
 from lm_eval.text.files import (
@@ -128,12 +129,7 @@ def swept(ready: Setup, run: Run) -> Sweep:
 
 def show(result: Sweep, plots: str | None, *, is_full: bool = False) -> None:
     """Print the result and the paths of its files; draw or save the plots."""
-    if is_full:
-        print_sweep(result, console())
-    else:
-        from lm_eval.screen.sweep import print_sweep_screen
-
-        print_sweep_screen(result, console())
+    print_sweep(result, console(), is_full=is_full)
     for name in ("formats", "answers", "results", "summary"):
         if name in result.files:
             print_line(f"{name.capitalize()}: {result.files[name]}")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from lm_eval.lab.compare.values import Comparison
     from lm_eval.stats.paired import Paired
 
-MANY_FORMATS = 4
-"""With this many formats or more, picking the best and the worst needs a word of caution."""
 NAMED = 3
 """Differences or rows named in a sentence; the table has them all."""
 MANY_ITEMS = 1000
@@ -34,15 +32,6 @@ def clipped(estimate: Estimate) -> Estimate:
     if estimate.low is None or estimate.high is None:
         return estimate
     return replace(estimate, low=max(0.0, estimate.low), high=min(1.0, estimate.high))
-
-
-def fair_words(gap: float, shown: str) -> str:
-    """Best minus worst, picked on half of the items and scored on the others; ``shown`` is its size."""
-    outcome = "does no better than the worst" if gap <= 0 else f"beats the worst by {shown}"
-    return (
-        "Picked on one half of the items and scored on the other, where luck in the picking does not "
-        f"help, the best {outcome}."
-    )
 
 
 def difference_words(test: Paired, title: str, more: str, less: str) -> str:

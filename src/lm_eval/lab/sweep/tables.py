@@ -1,4 +1,4 @@
-"""A sweep as it is printed and drawn: sentences, a table, plots.
+"""A sweep as it is printed and drawn: a table, plots.
 
 In: a ``Sweep``. Out: something Rich can print, and ``Plot``s. The table has the best and the worst
 formats, the base, and how each differs from it. Slot values are data and go through ``visible``.
@@ -15,15 +15,15 @@ from lm_eval.lab.show.phrases import chance
 from lm_eval.lab.show.plots import Plot, load_matplotlib, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
-from lm_eval.lab.sweep.words import name_of, sentences, title
+from lm_eval.lab.sweep.words import name_of
 from lm_eval.stats.estimates import Estimate
 from lm_eval.text.columns import Cells, Column, FittingTable
 from lm_eval.text.files import safe_task_name
 from lm_eval.text.numbers import interval, number, p_value, signed
-from lm_eval.text.terminal import Paragraph, visible
+from lm_eval.text.terminal import visible
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 SHOWN = 5
 """How many formats a table shows from each end; the JSON file has all of them."""
@@ -44,37 +44,11 @@ COLUMNS = (
 )
 
 
-def print_sweep(sweep: Sweep, console: Console) -> None:
-    """Print a sweep: sentences, then the table."""
-    console.print(Paragraph("", title(sweep), "bold"))
-    console.print()
-    for sentence in sentences(sweep):
-        console.print(Paragraph("  ", sentence))
-    console.print()
-    console.print(table(sweep))
-    console.print()
-    console.print(Paragraph("  ", _columns_note(sweep)))
-    console.print()
-
-
-def _columns_note(sweep: Sweep) -> str:
-    """What the columns of the table mean."""
-    result = sweep.result
-    if isinstance(result, PartialSweep):
-        return "Score: estimated for all items. Items: how many of them were asked."
-    has_several = sweep.plan.num_formats > 2
-    adjusted = ", adjusted after Benjamini and Hochberg" if has_several else ""
-    return (
-        f"Against base: the score minus that of the base format; p is about this difference{adjusted}. "
-        "Best / worst: the share of resamples in which the format is the best, and the worst."
-    )
-
-
-def table(sweep: Sweep) -> FittingTable:
-    """The best and worst formats, and the base."""
+def table(sweep: Sweep, *, is_full: bool = False) -> FittingTable:
+    """The best and worst formats, and the base; all formats if it ``is_full``."""
     result = sweep.result
     order = _best_first(sweep, result.scores)
-    if len(order) <= ALL_SHOWN:
+    if is_full or len(order) <= ALL_SHOWN:
         return FittingTable(COLUMNS, ([_row(sweep, result, row) for row in order],), MOVABLE)
     ends = order[:SHOWN], order[-SHOWN:]
     base_row = () if any(0 in rows for rows in ends) else (0,)
