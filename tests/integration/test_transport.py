@@ -230,6 +230,7 @@ def test_an_answer_that_does_not_end_runs_out_of_time(
     with FaultyServer(double, faults=always(kind)) as server:
         error = failure(transport(timeout_s=2, max_retries=1), server.url)  # time enough to connect
         assert "did not finish its answer within 2 s (2 attempts)" in str(error)
+        assert "timeout=SECONDS in --model_args" in str(error)
         assert error.retryable
 
 

@@ -238,7 +238,10 @@ NO_DESCRIPTORS = _final(
     "No connection to {where}: this process has too few file descriptors for {why} connections",
     "Raise the limit (ulimit -n), or lower num_concurrent.",
 )
-LATE = Failure("{where} did not finish its answer within {why} s", "A longer time-out may help.")
+LATE = Failure(
+    "{where} did not finish its answer within {why} s",
+    "Allow more with timeout=SECONDS in --model_args.",
+)
 HUNG_UP = Failure("{where} closed the connection without an answer", _CHECK_ADDRESS)
 NO_HTTP = Failure("{where} sent something that is not HTTP: {why}", _CHECK_ADDRESS)
 TOO_LARGE = Failure(
