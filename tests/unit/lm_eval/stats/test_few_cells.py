@@ -173,6 +173,16 @@ def test_graded_scores_are_more_telling_than_right_and_wrong() -> None:
     assert width[0] < 0.5 * width[1]
 
 
+def test_scores_need_not_lie_between_0_and_1() -> None:
+    rng = np.random.default_rng(6)
+    scores = 40 + 3 * rng.standard_normal((20, 1)) + 5 * rng.standard_normal((20, 60))
+    found = estimated(scores, 240)
+    true = scores.mean(axis=1)
+    assert found.mean.low <= true.mean() <= found.mean.high
+    held = [e.low <= t <= e.high for e, t in zip(found.per_format, true, strict=True)]
+    assert np.mean(held) >= 0.9
+
+
 def test_the_same_seed_gives_the_same_numbers_ready_for_json() -> None:
     rng = np.random.default_rng(7)
     scores = simulated(0.4 * rng.standard_normal(8), 1000, rng)
