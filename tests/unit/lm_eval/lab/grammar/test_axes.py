@@ -47,9 +47,10 @@ def test_other_words_ask_for_what_is_read(name: str) -> None:
         item = item_for(fmt, "Which?", ("red", "blue", "green", "white"), 2)
         right = list(item.gold[0]) if fmt.answers == "order" else item.gold[0]
         assert fmt.read(spoken(fmt.shot_turn(item)), item, is_prefilled=False).value == right
-        last = fmt.question_turn(item).user.rpartition("\n")[2]
-        assert fmt.read(last, item).value is None, last
         assert fmt.scorer is not None
+        last = fmt.question_turn(item).user.rpartition("\n")[2]
+        if fmt.scorer.name != "whole_reply":  # which reads an echo too
+            assert fmt.read(last, item).value is None, last
         phrase = dict(fmt.scorer.options).get("phrase")
         assert phrase is None or str(phrase) in str(fmt.answer_prompt)
 
