@@ -180,7 +180,7 @@ def test_all_about_one(place: Workplace) -> None:
         "  data        owner/quiz, split test",
         "  homepage    https://huggingface.co/datasets/owner/quiz",
         "  asked as    mcqa, 2 shots (choices)",
-        "  chance      0.25",
+        "  chance      .250",
         "  licence     MIT",
         "  gated       accept its owners' conditions on the hub, and set HF_TOKEN",
         "  paper       https://arxiv.org/abs/2001.00001",

@@ -146,7 +146,7 @@ def test_diff_of_two_folders(work: Workplace) -> None:
     compared(work, "--gold", gold(work))
     done = lab(work, "diff", "out/short_cot_json", "out/no_reasoning_json")
     assert done.code == 0, done.err
-    assert "A − B +0.571" in " ".join(done.out.split())
+    assert "A − B +.571" in " ".join(done.out.split())
 
 
 def test_stored_prompts_are_compared(work: Workplace) -> None:

@@ -184,7 +184,7 @@ def test_the_option_of_math_equal_that_went_is_named() -> None:
 @pytest.mark.parametrize("key", [5, [], ["f1", 2]])
 def test_primary_metric_is_a_name(key: Any) -> None:
     with pytest.raises(
-        ConfigError, match=r"primary_metric cannot be .* such as `primary_metric: f1`"
+        ConfigError, match=r"primary_metric must be .* such as `primary_metric: f1`"
     ):
         scores(**text_task(primary_metric=key))
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 OUTPUT_TYPES = ("multiple_choice", "generate_until", "loglikelihood", "loglikelihood_rolling")
 _LISTED = Annotated[list[str], Meta(min_length=1)]
-_FILES = str | _LISTED
+_FILE = Annotated[str, Meta(min_length=1)]
+_FILES = _FILE | Annotated[list[_FILE], Meta(min_length=1)]
 _IDS = Annotated[list[str | int], Meta(min_length=1)]
 _TEXT = Key(str, "a text", takes_code=True)
 _NAME = Key(str, "a text")

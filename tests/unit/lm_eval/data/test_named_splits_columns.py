@@ -70,7 +70,7 @@ def test_a_task_whose_data_has_changed(write: Callable[..., Path]) -> None:
 
 @pytest.mark.parametrize("files", [3, {"test": []}, {"test": 1}, {1: "a"}, "", {"test": [""]}])
 def test_wrong_files(files: Any) -> None:
-    with pytest.raises(ConfigError, match=r"dataset_files must name files .* by split"):
+    with pytest.raises(ConfigError, match=r"dataset_files must be files .* by split"):
         TaskConfig(task="t", dataset_files=files)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from lm_eval.models.batches.protocols import (
     LineOutcome,
     OpenAIBatches,
 )
+from lm_eval.models.http.failures import BrokenBody
 
 
 class Provider:
@@ -24,11 +26,17 @@ class Provider:
         self.sent: list[tuple[str, bytes | None, str, bool]] = []
 
     def __call__(
-        self, path: str, body: bytes | None = None, *, kind: str = "json", once: bool = False
-    ) -> bytes:
+        self,
+        path: str,
+        decode: Callable[[bytes], Any],
+        body: bytes | None = None,
+        *,
+        kind: str = "json",
+        once: bool = False,
+    ) -> Any:
         self.sent.append((path, body, kind, once))
         answer = self.answers[path]
-        return answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+        return decode(answer if isinstance(answer, bytes) else json.dumps(answer).encode())
 
 
 def openai_outcome(line: dict[str, Any]) -> LineOutcome:
@@ -204,6 +212,6 @@ def test_a_batch_that_was_deleted_is_not_ours(status: int, is_raised: bool) -> N
 
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b'{"id": 5}'])
-def test_an_answer_without_an_id_is_told(body: bytes) -> None:
-    with pytest.raises(RequestError, match="The provider answered"):
+def test_an_answer_without_an_id_is_asked_for_again(body: bytes) -> None:
+    with pytest.raises(BrokenBody, match="it is not an object|it has no id"):
         OpenAIBatches(Provider({"/v1/batches": body}), "/v1/x").create([], "f")
