@@ -213,5 +213,5 @@ def test_a_batch_that_was_deleted_is_not_ours(status: int, is_raised: bool) -> N
 
 @pytest.mark.parametrize("body", [b"[]", b"{}", b'{"id": 5}'])
 def test_an_answer_without_an_id_is_asked_for_again(body: bytes) -> None:
-    with pytest.raises(BrokenBody, match="it is not an object|it has no id"):
+    with pytest.raises(BrokenBody, match=r"it is not an object|it has no id"):
         OpenAIBatches(Provider({"/v1/batches": body}), "/v1/x").create([], "f")
