@@ -187,7 +187,7 @@ def test_a_model_that_sees_positions_only_is_left_with_chance(place: Workplace) 
     assert found["acc_if_gold_at"][0]["method"] == "wilson"
     assert found["answer_changes"]["value"] == 1.0
     said = " ".join(out.split())
-    assert "The answer changes with the order in 20 of 20 docs (1.000 [0.84, 1.00])." in said
+    assert "The answer changes with the order in 20 of 20 docs (1.000 [.84, 1.00])." in said
     assert "(RStd) of 43.3 points, debiased 0.0." in said
     assert "In 20 docs choices tie without the positions: they count as right in part." in said
 
