@@ -305,9 +305,7 @@ class Readings:
             self._summary.total += 1
             if getattr(answer, "finish", None) == "length":
                 self._summary.cut_off += 1
-            elif self._format.generation_kwargs.get("until") and _STOPPED.search(
-                outcome.reply[-80:]
-            ):
+            elif self._is_stopped(outcome):
                 self._stopped += 1
             if outcome.reading.is_answer:
                 self._summary.read += 1
@@ -347,6 +345,13 @@ class Readings:
         if len(self._examples) < EXAMPLES_KEPT or place < self._examples[-1][0]:
             example = (place, doc_id, reason, outcome.reply)
             self._examples = sorted([*self._examples, example])[:EXAMPLES_KEPT]
+
+    def _is_stopped(self, outcome: TextOutcome) -> bool:
+        """True if a stop string seems to have ended a reply before its answer."""
+        if outcome.reading.is_answer and self._format.answers == "choice":
+            return False
+        until = self._format.generation_kwargs.get("until")
+        return bool(until and _STOPPED.search(outcome.reply[-80:]))
 
     def notes(self) -> list[str]:
         """Whether stop strings end replies that go on."""
