@@ -282,6 +282,8 @@ class PromptFormat:
         ``finish`` is why the reply ended, as far as the backend knows.
         """
         assert self.scorer is not None, "only formats that generate text read it"
+        if not isinstance(reply, str):  # a model of the user's may return anything
+            return Reading.unread("unreadable")
         if self.enforced:
             return read_enforced(self, reply, item, finish)
         labels = self.labels(item)

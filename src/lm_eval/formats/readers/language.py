@@ -62,7 +62,6 @@ class Vocabulary:
     contrast = _words("contrast")
     refusal = _words("refusal")
     it_is = _words("it_is")
-    class_or_answer = _words("answer", "outcome", "option", "class_name")
     second_thought = _words("taken_back", "rather")
     withdrawn = _words("taken_back")
     also = _words("also", "so_is")
@@ -108,13 +107,6 @@ class Vocabulary:
         return re.compile(rf"{self.one_of('class_name')}(?:{self._copula}|{_COLON})")
 
     @cached_property
-    def text_cue(self) -> re.Pattern[str]:
-        """The same for an answer in words; other names would be too vague for it."""
-        answer = self.one_of("answer")
-        link = rf"(?:{self._copula}|{_COLON})"
-        return re.compile(rf"{answer}{self._about}{link}|{self._bare}(?=[\s:]{{0,3}}\d)")
-
-    @cached_property
     def _copula(self) -> str:
         return rf"{_MARKUP}{self.one_of('would', 'copula')}"
 
@@ -157,11 +149,6 @@ class Vocabulary:
     def not_(self) -> re.Pattern[str]:
         """A denial, with the copula that may follow it: "no es"."""
         return re.compile(rf"{self.one_of('not')}\s{{0,3}}(?:{self.one_of('copula')}\s{{0,3}})?")
-
-    @cached_property
-    def not_before(self) -> re.Pattern[str]:
-        """A denial right before a choice."""
-        return re.compile(rf"{self.one_of('not')}\s{{1,3}}(?:{self.one_of('adverb')}\s{{1,3}})?\Z")
 
     @cached_property
     def but(self) -> re.Pattern[str]:

@@ -70,3 +70,10 @@ def test_a_question_that_is_quoted_is_no_answer() -> None:
     answered = generate.read(f"{quoted}\nThe best answer is C.", item, is_prefilled=False)
     assert answered.value == 2
     assert answered.span == (len(quoted) + 20, len(quoted) + 21)
+
+
+def test_a_reply_that_is_not_text_is_no_answer() -> None:
+    item = build_item({}, "Which?", QUESTION["choices"], "Paris", answers="choice")
+    for name in ("generate", "mcq_cot", "cot", "open"):
+        for reply in (None, 5, ["C"]):
+            assert get_format(name).read(reply, item).reason == "unreadable"  # type: ignore[arg-type]
