@@ -627,6 +627,8 @@ def metrics_table() -> str:
     rows = []
     for name in METRICS:
         metric = METRICS.get(name)
+        if metric.of_choice is None and metric.of_text is None:
+            continue  # of plain tasks alone
         scored = "yes" if metric.of_choice else "–"
         rows.append((code(name), cell(metric.explained), scored, "yes" if metric.of_text else "–"))
     return table(("Metric", "Meaning", "Scored choices", "Generated text"), rows)

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from lm_eval.formats import compile as compiling
-from lm_eval.harness.metric_list import HARNESS_METRICS
 from lm_eval.registry import AGGREGATIONS, CHECKS, FORMATS, MODELS, READERS, TEMPLATES
 from lm_eval.scoring.metrics import (
     METRICS,  # filled by then, or a test would take its metrics along
@@ -75,9 +74,7 @@ def write(tmp_path: Path) -> Write:
 def own_registries() -> Iterator[None]:
     """What a test registers is forgotten after it."""
     compiling.format_names()
-    registries = (
-        *(AGGREGATIONS, CHECKS, FORMATS, HARNESS_METRICS, METRICS, MODELS, READERS, TEMPLATES),
-    )
+    registries = (*(AGGREGATIONS, CHECKS, FORMATS, METRICS, MODELS, READERS, TEMPLATES),)
     before = [(dict(r._entries), dict(r._places), r._entry_points_read) for r in registries]
     compiled = dict(compiling._COMPILED)
     yield

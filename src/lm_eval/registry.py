@@ -7,8 +7,16 @@ an installed package through an entry-point group. Nothing is imported before it
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, ItemsView, Iterator, KeysView, Mapping, ValuesView
-from dataclasses import dataclass
+from collections.abc import (
+    Callable,
+    ItemsView,
+    Iterator,
+    KeysView,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Generic, TypeVar, overload
 
@@ -32,7 +40,8 @@ class Registry(Generic[T]):
     """Names of one ``kind`` and the objects bound to them.
 
     ``entry_point_group`` is read once, the first time a name is missing or all names are listed.
-    ``advice`` says what to use instead of names that users know from elsewhere.
+    ``advice`` says what to use instead of names that users know from elsewhere. ``made`` turns a name
+    and what an entry point names into what is bound.
     """
 
     def __init__(
@@ -43,8 +52,10 @@ class Registry(Generic[T]):
         error: type[UnknownNameError] = UnknownNameError,
         list_command: str | None = None,
         advice: Mapping[str, str] | None = None,
+        made: Callable[[str, Any], T] = lambda _, value: value,
     ) -> None:
         self.kind = kind
+        self._made = made
         self._advice = advice or {}
         self._entry_point_group = entry_point_group
         self._error = error
@@ -61,6 +72,7 @@ class Registry(Generic[T]):
         an error that names both places.
         """
         place = place or _place_of(value)
+        value = value if isinstance(value, str) else self._made(name, value)
         known = self._entries.get(name)
         if known is not None and known is not value:
             is_same = self._places[name] == place or _address(known) == _address(value)
@@ -109,8 +121,10 @@ class Registry(Generic[T]):
             return default
         value = self._entries[name]
         if isinstance(value, str):
-            value = _import(value)
-            self._entries[name] = value
+            loaded = _import(value)
+            if self._entries[name] is value:  # its decorator may have bound it by now
+                self._entries[name] = self._made(name, loaded)
+            value = self._entries[name]
         return value
 
     def unknown(self, name: str) -> UnknownNameError:
@@ -178,15 +192,54 @@ class Registry(Generic[T]):
 
 
 @dataclass(frozen=True)
-class HarnessMetric:
-    """A metric of plain task files: its function, and the defaults that a task can override."""
+class Metric:
+    """How one score is made, under formats and in plain task files.
+
+    Formats call ``of_choice``, ``of_text`` or ``of_replies``; a kind of outcome without one cannot give
+    this score. Plain tasks call ``function`` for the ``output_types``.
+    """
 
     name: str
-    function: Callable[..., Any]
-    aggregation: str | None = None
-    higher_is_better: bool | None = None
+    explained: str = "a function of references and predictions"
+    of_choice: Callable[[Any], Any] | None = None
+    of_text: Callable[[Any], Any] | None = None
+    aggregate: Callable[[Sequence[Any]], Any] | None = None
+    """All values under a format → an estimate; None for their mean."""
+    higher_is_better: bool | None = True
+    """None if a plain function does not say."""
+    of_replies: Callable[[Sequence[Any]], Any] | None = None
+    """For a score that is made from all replies to a doc at once."""
+    compares_texts: bool = False
+    """Whether the answers must be texts of their own, not choices."""
+    same: Callable[[str, str], bool] | None = None
+    """Whether two answers are the same, for metrics that say so of an answer and a gold."""
+    function: Any = None
+    """Of ``(references, predictions, **options)`` or of one pair, or a reference to such a function."""
+    aggregation: Any = None
+    """How plain tasks combine the values: a name in ``AGGREGATIONS``, or a function."""
     output_types: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
     is_built_in: bool = False
+
+    def value(self, outcome: Any) -> Any:
+        """This doc's value under a format, or None if it does not count here."""
+        function = self.of_text if outcome.is_text else self.of_choice
+        return function(outcome) if function else None
+
+    def fits(self, *, reads_text: bool, compares_texts: bool = True) -> bool:
+        """Whether a format that gives such answers has this score."""
+        if self.compares_texts and not compares_texts:
+            return False
+        return (self.of_text if reads_text else self.of_choice) is not None
+
+
+def _as_metric(name: str, value: Any) -> Metric:
+    """A metric as it is; a function that a package lists without ``register_metric`` around it is for
+    scored choices and generated text, and the mean counts."""
+    if isinstance(value, Metric):
+        return value
+    both = ("multiple_choice", "generate_until")
+    return Metric(name, function=value, aggregation="mean", output_types=both)
 
 
 def _import(target: str) -> Any:
@@ -198,6 +251,7 @@ def _address(value: Any) -> str:
     """``module:Name`` of an object, or of the string that names it."""
     if isinstance(value, str):
         return value.partition("[")[0].strip()  # an entry point may name extras
+    value = value.function if isinstance(value, Metric) and value.function else value
     module = getattr(value, "__module__", None)
     name = getattr(value, "__qualname__", None)
     return f"{module}:{name}" if module and name else f"object {id(value)}"
@@ -225,13 +279,12 @@ FORMATS: Registry[Any] = Registry(
     list_command="lm-eval ls formats",
 )
 READERS: Registry[Any] = Registry("reader", entry_point_group="lm_eval.readers")
-METRICS: Registry[Any] = Registry("metric", entry_point_group="lm_eval.metrics")
+METRICS: Registry[Metric] = Registry("metric", entry_point_group="lm_eval.metrics", made=_as_metric)
 TEMPLATES: Registry[Any] = Registry("template type", entry_point_group="lm_eval.templates")
 FILTERS: Registry[Any] = Registry("filter", entry_point_group="lm_eval.filters")
 AGGREGATIONS: Registry[Any] = Registry("aggregation", entry_point_group="lm_eval.aggregations")
 CHECKS: Registry[Any] = Registry("check", entry_point_group="lm_eval.checks")
 """Instruction id → a function of a reply and arguments that says whether it was followed."""
-HARNESS_METRICS: Registry[HarnessMetric] = Registry("metric")
 TASKS: Registry[Any] = Registry("task", list_command="lm-eval ls tasks")
 RUN_READERS: Registry[Any] = Registry("run reader", entry_point_group="lm_eval.runs")
 STAND_INS: Registry[Callable[[], ModuleType]] = Registry("stand-in for a package")
@@ -362,27 +415,6 @@ def get_filter(filter_name: Any) -> Any:
 register_aggregation = AGGREGATIONS.decorator
 
 
-def harness_metrics() -> Registry[HarnessMetric]:
-    """The metrics that are functions, built-in ones included."""
-    importlib.import_module("lm_eval.harness.metric_list")  # the built-in ones
-    return HARNESS_METRICS
-
-
-def function_metric(name: str) -> HarnessMetric | None:
-    """The metric of that name that is a function; None if there is none.
-
-    An installed package may list the function under the entry points ``lm_eval.metrics``. Without
-    ``register_metric`` around it, it is for scored choices and generated text, and the mean counts.
-    """
-    known = harness_metrics()
-    if name not in known:
-        listed: Any = METRICS.get(name, None)
-        if callable(listed) and name not in known:  # its decorator may have registered it by now
-            both = ("multiple_choice", "generate_until")
-            known.register(name, HarnessMetric(name, listed, "mean", True, both))
-    return known.get(name, None)
-
-
 register_task = TASKS.decorator
 
 
@@ -421,14 +453,14 @@ def register_metric(
     types = (output_type,) if isinstance(output_type, str) else tuple(output_type)
 
     def bind(function: Any) -> Any:
-        facts = HarnessMetric(metric, function, aggregation, higher_is_better, types)
-        of_formats = METRICS.registered().get(metric)
-        if of_formats is not None and not isinstance(of_formats, str) and not callable(of_formats):
-            raise ConfigError(
-                f"Metric {metric!r} is registered twice: as a metric of formats and in "
-                f"{_place_of(function)}. Rename the function's."
-            )
-        HARNESS_METRICS.register(metric, facts, place=_place_of(function))
+        made = Metric(
+            metric,
+            function=function,
+            aggregation=aggregation,
+            higher_is_better=higher_is_better,
+            output_types=types,
+        )
+        METRICS.register(metric, made, place=_place_of(function))
         return function
 
     return bind

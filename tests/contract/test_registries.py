@@ -10,8 +10,7 @@ import pytest
 from lm_eval.formats.compile import format_names, get_format
 from lm_eval.formats.readers import Reading, bind_reader
 from lm_eval.models.base import LM
-from lm_eval.registry import METRICS, MODELS, READERS
-from lm_eval.scoring.metrics import Metric
+from lm_eval.registry import METRICS, MODELS, READERS, Metric
 
 
 def one_line(text: str | None) -> bool:
@@ -32,7 +31,7 @@ def test_metric_is_explained(name: str) -> None:
     assert isinstance(metric, Metric)
     assert metric.name == name
     assert one_line(metric.explained)
-    assert metric.of_choice or metric.of_text
+    assert metric.of_choice or metric.of_text or metric.function
 
 
 @pytest.mark.parametrize("name", sorted(READERS))

@@ -98,7 +98,7 @@ NAMES: dict[str, dict[str, Home]] = {
             "unweighted_mean_stderr aggregate_subtask_metrics",
         ),
         **_at(
-            "lm_eval.harness.metric_list",
+            "lm_eval.scoring.metrics",
             "brier_score_fn=keep acc_fn=keep acc_norm_fn=keep acc_mutual_info_fn=keep "
             "acc_bytes_fn=keep perplexity_fn=keep likelihood_fn=keep word_perplexity_fn=keep "
             "byte_perplexity_fn=keep bits_per_byte_fn=keep bypass mcc_fn=keep f1_fn=keep bleu_fn=keep "

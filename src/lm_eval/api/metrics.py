@@ -21,8 +21,6 @@ from lm_eval.harness.aggregation import (
     weighted_mean,
     weighted_perplexity,
 )
-from lm_eval.harness.metric_list import exact_match as exact_match_fn
-from lm_eval.harness.metric_list import exact_match as exact_match_hf_evaluate
 from lm_eval.harness.stderr import (
     acc_all_stderr,
     aggregate_subtask_metrics,
@@ -34,6 +32,8 @@ from lm_eval.harness.stderr import (
     stderr_for_metric,
     unweighted_mean_stderr,
 )
+from lm_eval.scoring.exact_match import exact_match as exact_match_fn
+from lm_eval.scoring.exact_match import exact_match as exact_match_hf_evaluate
 
 __all__ = [
     "acc_all",

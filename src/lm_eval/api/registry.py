@@ -14,7 +14,6 @@ from lm_eval.registry import (
     AGGREGATIONS,
     FILTERS,
     FORMATS,
-    HARNESS_METRICS,
     METRICS,
     MODELS,
     READERS,
@@ -34,6 +33,7 @@ from lm_eval.registry import (
     register_template,
 )
 
+HARNESS_METRICS = METRICS
 MODEL_REGISTRY = MODELS
 FILTER_REGISTRY = FILTERS
 AGGREGATION_REGISTRY = AGGREGATIONS

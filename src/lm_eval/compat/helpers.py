@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from lm_eval.errors import LmEvalWarning, UnknownNameError, UsageError
-from lm_eval.registry import AGGREGATIONS, HarnessMetric, Registry, harness_metrics
+from lm_eval.registry import AGGREGATIONS, METRICS, Metric, Registry
 
 T = TypeVar("T")
 
@@ -285,20 +285,27 @@ def get_metric(name: str, hf_evaluate_metric: bool = False) -> Callable[..., Any
             f"get_metric({name!r}, hf_evaluate_metric=True): write `hf_evaluate: true` beside the "
             "metric in the task's metric_list; there it is loaded from the evaluate library."
         )
-    known = _asked(harness_metrics(), name)
+    known = _asked(_metrics(), name)
     return None if known is None else known.function
 
 
 def get_metric_aggregation(name: str) -> Callable[..., Any] | None:
     """The default aggregation of a metric; None if it has none."""
-    known = _asked(harness_metrics(), name)
+    known = _asked(_metrics(), name)
     return AGGREGATIONS.get(known.aggregation) if known and known.aggregation else None
 
 
 def is_higher_better(metric_name: str) -> bool | None:
     """Whether higher values of a metric are better; None if that was not declared."""
-    known = _asked(harness_metrics(), metric_name)
+    known = _asked(_metrics(), metric_name)
     return None if known is None else known.higher_is_better
+
+
+def _metrics() -> Registry[Metric]:
+    """All metrics, the built-in ones included."""
+    import lm_eval.scoring.metrics  # noqa: F401
+
+    return METRICS
 
 
 def _asked(registry: Registry[T], name: str) -> T | None:
@@ -312,18 +319,19 @@ def _asked(registry: Registry[T], name: str) -> T | None:
 class MetricFacts(Mapping[str, Any]):
     """Metric of plain task files → one fact about it; metrics without that fact are not in it."""
 
-    def __init__(self, fact: Callable[[HarnessMetric], Any]) -> None:
+    def __init__(self, fact: Callable[[Metric], Any]) -> None:
         self._fact = fact
 
     def __getitem__(self, name: str) -> Any:
-        fact = self._fact(harness_metrics().get(name))
+        known = _metrics().get(name)
+        fact = None if known.function is None else self._fact(known)
         if fact is None:
             raise KeyError(name)
         return fact
 
     def __iter__(self) -> Iterator[str]:
-        known = harness_metrics()
-        return (name for name in known if self._fact(known.get(name)) is not None)
+        plain = ((name, known) for name in _metrics() if (known := METRICS.get(name)).function)
+        return (name for name, known in plain if self._fact(known) is not None)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -12,10 +12,10 @@ import warnings
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from lm_eval.config.functions import resolved
 from lm_eval.errors import GoldError, LmEvalWarning
-from lm_eval.harness.metric_list import MetricSpec
-from lm_eval.registry import METRICS
-from lm_eval.scoring.functions import TextMetric, call_metric
+from lm_eval.registry import METRICS, Metric
+from lm_eval.scoring.functions import best_score, call_metric
 from lm_eval.scoring.metrics import ChoiceOutcome, count_bytes
 
 NO_GOLD = -100
@@ -79,10 +79,10 @@ def _choice_value(name: str, outcome: ChoiceOutcome, right: Any) -> Any:
 
 
 def score_picked(
-    lls: Sequence[float], choices: Sequence[str], gold: Any, metrics: Sequence[MetricSpec]
+    lls: Sequence[float], choices: Sequence[str], gold: Any, metrics: Sequence[Metric]
 ) -> dict[str, Any]:
     """One doc's scores by metrics that are functions: the texts of the gold and of the picked choice."""
-    functions = [spec for spec in metrics if spec.is_own]
+    functions = [m for m in metrics if m.function is not None and not m.is_built_in]
     if not functions:
         return {}
     places = gold_places(gold, choices)
@@ -91,12 +91,7 @@ def score_picked(
         for place in (places if isinstance(places, list) else [places])
     ]
     picked = choices[ChoiceOutcome(tuple(lls), (), tuple(choices), ()).picked()]
-    return {
-        spec.name: TextMetric(
-            spec.name, spec.function, spec.higher_is_better is not False, spec.options
-        )(golds, picked)
-        for spec in functions
-    }
+    return {metric.name: best_score(metric, golds, picked) for metric in functions}
 
 
 def gold_places(gold: Any, choices: Sequence[str], *, strict: bool = False, where: str = "") -> Any:
@@ -177,7 +172,7 @@ def count_words(text: str) -> int:
 def score_generation(
     response: Any,
     gold: Any,
-    metrics: Sequence[MetricSpec],
+    metrics: Sequence[Metric],
     *,
     choices: Sequence[Any] | None = None,
     multiple_target: bool = False,
@@ -190,29 +185,29 @@ def score_generation(
     """
     gold = _gold_text(response, gold, metrics, choices, multiple_target)
     values: dict[str, Any] = {}
-    for spec in metrics:
+    for metric in metrics:
         if multiple_target:
             gold = gold if isinstance(gold, list) else [gold]
-            score = _any_target(spec, gold, response)
-            if spec.name == "exact_match":
+            score = _any_target(metric, gold, response)
+            if metric.name == "exact_match":
                 # A slip of the harness that scores depend on: later metrics see a list.
                 response = [response] * len(gold)
         else:
-            score = call_metric(spec.function, gold, response, spec.options)
+            score = call_metric(metric, gold, response)
         if isinstance(score, Mapping):
             values.update(score)
             for key in score:
                 if sources is not None:
-                    sources.setdefault(key, spec.name)
+                    sources.setdefault(key, metric.name)
         else:
-            values[spec.name] = score
+            values[metric.name] = score
     return values
 
 
 def _gold_text(
     response: Any,
     gold: Any,
-    metrics: Sequence[MetricSpec],
+    metrics: Sequence[Metric],
     choices: Sequence[Any] | None,
     multiple_target: bool,
 ) -> Any:
@@ -220,7 +215,7 @@ def _gold_text(
         return _chosen(gold, choices)
     if multiple_target:
         return list(gold)
-    only_predicts = any(spec.name == "bypass" for spec in metrics)
+    only_predicts = any(metric.name == "bypass" for metric in metrics)
     if type(gold) is type(response) or isinstance(response, list) or only_predicts:
         return gold
     return type(response)(gold)
@@ -239,14 +234,13 @@ def _chosen(gold: Any, choices: Sequence[Any]) -> Any:
     )
 
 
-def _any_target(spec: MetricSpec, golds: Sequence[Any], response: Any) -> float:
-    if spec.name == "exact_match":
-        scores = spec.function(
-            references=golds, predictions=[response] * len(golds), **spec.options
-        )
-        return 1.0 if scores[spec.name] > 0.0 else 0.0
-    if getattr(spec.function, "takes_all_golds", False):  # one that the harness does not have
-        return float(spec.function(references=golds, predictions=[response], **spec.options))
-    values = (call_metric(spec.function, gold, response, spec.options) for gold in golds)
-    scores = [value[spec.name] if isinstance(value, Mapping) else value for value in values]
+def _any_target(metric: Metric, golds: Sequence[Any], response: Any) -> float:
+    function = resolved(metric.function)
+    if metric.name == "exact_match":
+        scores = function(references=golds, predictions=[response] * len(golds), **metric.options)
+        return 1.0 if scores[metric.name] > 0.0 else 0.0
+    if getattr(function, "takes_all_golds", False):  # one that the harness does not have
+        return float(function(references=golds, predictions=[response], **metric.options))
+    values = (call_metric(metric, gold, response) for gold in golds)
+    scores = [value[metric.name] if isinstance(value, Mapping) else value for value in values]
     return 1.0 if any(scores) else 0.0

@@ -15,7 +15,12 @@ from lm_eval.formats.assemble import Prompt
 from lm_eval.formats.checks import CALIBRATED, NORMALISATIONS
 from lm_eval.harness.aggregation import mean
 from lm_eval.harness.filters.pipeline import FilterPipeline, build_pipelines
-from lm_eval.harness.metric_list import DEFAULT_METRICS, MetricList, parse_metric_list
+from lm_eval.harness.metric_list import (
+    DEFAULT_METRICS,
+    MetricList,
+    parse_metric_list,
+    plain_metric,
+)
 from lm_eval.harness.metrics import (
     gold_places,
     score_generation,
@@ -30,8 +35,8 @@ from lm_eval.harness.stderr import (
     value_and_stderr,
     with_interval,
 )
-from lm_eval.registry import function_metric
 from lm_eval.requests import Answer, DocRequests
+from lm_eval.scoring.functions import aggregating
 from lm_eval.scoring.results import ChoiceTally, Clusters, DocParts, TaskResult, ValueColumn
 from lm_eval.stats.estimates import Estimate
 from lm_eval.tasks.task import ConfigurableTask
@@ -258,7 +263,7 @@ class HarnessScorer:
         """The first metric of ``primary_metric`` that can be made from the task's answers."""
         task = self.task
         for name in task.primary_metrics if task.own_process_results is None else ():
-            known = function_metric(name)
+            known = plain_metric(name)
             if known is not None and task.output_type in known.output_types:
                 return name
         return None
@@ -374,7 +379,7 @@ class HarnessScorer:
             strict=not self.task.parity,
             where=f"Task {self.task.name!r}",
         )
-        return {**values, **score_picked(lls, asked.choices, _gold(doc), self.metrics.specs)}
+        return {**values, **score_picked(lls, asked.choices, _gold(doc), self.metrics.metrics)}
 
     def _loglikelihood_values(self, _: DocRequests, left: list[Any]) -> Mapping[str, Any]:
         logprob, is_greedy = left[0]
@@ -413,17 +418,8 @@ class HarnessScorer:
             estimate: Estimate = _checks().CHECK_METRICS[name](values)
             return estimate
         aggregation = self._aggregation_of(name)
-        try:
+        with aggregating(name, aggregation, values, f"Task {self.task.name!r}: "):
             value, stderr = value_and_stderr(name, values, aggregation, iters)
-        except LmEvalError:
-            raise
-        except (TypeError, ValueError, ArithmeticError, IndexError, KeyError) as error:
-            called = getattr(aggregation, "__name__", str(aggregation))
-            raise ConfigError(
-                f"Task {self.task.name!r}: the values of metric {name!r} cannot be aggregated by "
-                f"{called} ({type(error).__name__}: {error}). The first value is {values[0]!r}. "
-                "Give the metric another `aggregation` in metric_list."
-            ) from error
         return with_interval(value, stderr, values, aggregation)
 
     def _aggregation_of(self, name: str) -> Callable[..., float]:

@@ -15,8 +15,9 @@ from typing import Any
 from lm_eval.orders.permutation import Order, Permutation
 from lm_eval.orders.requests import NOT_SHOWN
 from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS, ChoiceOrder, Shares
+from lm_eval.registry import Metric
 from lm_eval.requests import Answer, DocRequests
-from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome
+from lm_eval.scoring.metrics import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.scoring.score import ScoredDoc, outcome_of
 from lm_eval.stats.estimates import Estimate, mean_estimate, share_estimate
 from lm_eval.stats.positions import (

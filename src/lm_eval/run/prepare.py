@@ -172,8 +172,7 @@ def load_metrics(task: ConfigurableTask, *, run_code: bool = True) -> None:
         )
         return
     try:
-        for metric in task.harness_scorer.metrics:
-            metric.load(run_code=run_code)
+        task.harness_scorer.metrics.load(run_code=run_code)
     except MissingExtraError as error:
         raise MissingExtraError(
             f"Task {task.name!r}: {error.what}", install=error.install

@@ -1,4 +1,4 @@
 """Readings and gold answers become scores.
 
-Read in this order: metrics, functions, overlap, mathematics, checks, results, score.
+Read in this order: exact_match, metrics, functions, overlap, mathematics, checks, results, score.
 """

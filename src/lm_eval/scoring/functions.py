@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -30,10 +30,11 @@ from lm_eval.errors import (
     few_names,
     listing,
 )
-from lm_eval.registry import AGGREGATIONS, METRICS, HarnessMetric, function_metric
+from lm_eval.registry import AGGREGATIONS, METRICS, Metric
 from lm_eval.scoring.metrics import (
+    CHOICE,
+    TEXT,
     ChoiceOutcome,
-    Metric,
     Outcome,
     TextOutcome,
     as_number,
@@ -42,19 +43,18 @@ from lm_eval.scoring.metrics import (
     only_number,
     same_answer,
 )
-from lm_eval.stats.estimates import Estimate, mean_estimate, statistic_estimate
+from lm_eval.stats.estimates import Estimate, statistic_estimate
 
 METRIC_KEYS = ("metric", "aggregation", "higher_is_better", "hf_evaluate")
 """What an entry of ``metric_list`` says about a metric; its other keys are the function's options."""
-CHOICES, TEXT = "multiple_choice", "generate_until"
 
 
-def call_metric(
-    function: Callable[..., Any], reference: Any, prediction: Any, options: Mapping[str, Any]
-) -> Any:
+def call_metric(metric: Metric, reference: Any, prediction: Any) -> Any:
     """What a metric gives for one answer: by references and predictions, or with one pair."""
+    # The function itself: called through its reference, its TypeErrors would look different.
+    function = resolved(metric.function)
     try:
-        return function(references=[reference], predictions=[prediction], **options)
+        return function(references=[reference], predictions=[prediction], **metric.options)
     except TypeError as error:
         try:
             return function([reference, prediction])
@@ -62,46 +62,33 @@ def call_metric(
             raise error from None
 
 
-@dataclass(frozen=True)
-class TextMetric:
-    """A function of references and predictions under the name of its score."""
+def best_score(metric: Metric, references: Sequence[Any], prediction: Any) -> Any:
+    """The best score against any of ``references``; if scores are not numbers, that of the first."""
+    scores = [_finite_score(metric, reference, prediction) for reference in references]
+    numbers = [float(score) for score in scores if isinstance(score, Real)]
+    if len(numbers) < len(scores):
+        return scores[0]
+    return min(numbers) if metric.higher_is_better is False else max(numbers)
 
-    name: str
-    function: Callable[..., Any]
-    higher_is_better: bool = True
-    options: Mapping[str, Any] = field(default_factory=dict)
 
-    def __call__(self, references: Sequence[Any], prediction: Any) -> Any:
-        """The best score against any of ``references``; if scores are not numbers, that of the first."""
-        scores = [self._score(reference, prediction) for reference in references]
-        numbers = [float(score) for score in scores if isinstance(score, Real)]
-        if len(numbers) < len(scores):
-            return scores[0]
-        return max(numbers) if self.higher_is_better else min(numbers)
-
-    def _score(self, reference: Any, prediction: Any) -> Any:
-        try:
-            score = call_metric(self.function, reference, prediction, self.options)
-        except LmEvalError:
-            raise
-        except Exception as error:
-            raise self._error(
-                reference, prediction, f"failed: {type(error).__name__}: {error}."
-            ) from error
-        if isinstance(score, Mapping) and self.name in score:
-            score = score[self.name]
-        is_finite = isinstance(score, Real) and math.isfinite(score)
-        if is_finite or isinstance(score, tuple | list):
+def _finite_score(metric: Metric, reference: Any, prediction: Any) -> Any:
+    problem, cause = "", None
+    try:
+        score = call_metric(metric, reference, prediction)
+    except LmEvalError:
+        raise
+    except Exception as error:
+        problem, cause = f"failed: {type(error).__name__}: {error}.", error
+    else:
+        if isinstance(score, Mapping) and metric.name in score:
+            score = score[metric.name]
+        if isinstance(score, tuple | list) or (isinstance(score, Real) and math.isfinite(score)):
             return score
-        raise self._error(
-            reference, prediction, f"gives {shorten(score)}. Give a finite number for every answer."
-        )
-
-    def _error(self, reference: Any, prediction: Any, problem: str) -> ConfigError:
-        return ConfigError(
-            f"metric {self.name!r} of references=[{shorten(reference)}], "
-            f"predictions=[{shorten(prediction)}] {problem}"
-        )
+        problem = f"gives {shorten(score)}. Give a finite number for every answer."
+    raise ConfigError(
+        f"metric {metric.name!r} of references=[{shorten(reference)}], "
+        f"predictions=[{shorten(prediction)}] {problem}"
+    ) from cause
 
 
 def find_metric(
@@ -114,24 +101,28 @@ def find_metric(
     """
     named = entry["metric"]
     if not isinstance(named, str):
-        function = HarnessMetric(metric_name(entry), resolved(named))
-        return _as_metric(function, entry, is_written=True)
-    options = entry.keys() - {*METRIC_KEYS}
-    built_in = METRICS.get(named, None)
-    is_metric = isinstance(built_in, Metric)
-    if is_metric and not (options and compares_texts):
-        return built_in  # without loading the harness's metrics
-    known = function_metric(named)
-    if is_metric and known is None:
-        return built_in
-    if known is None or (known.is_built_in and not (reads_text and TEXT in known.output_types)):
+        function = resolved(named)
+        return _of_entry(
+            Metric(metric_name(entry), function=function, output_types=(CHOICE, TEXT)), entry
+        )
+    known = METRICS.get(named, None)
+    if known is None or named == "bypass":
         return None
-    return None if named == "bypass" else _as_metric(known, entry)
+    has_options = bool(entry.keys() - {*METRIC_KEYS})
+    if is_of_formats(known) and not (has_options and compares_texts and known.function):
+        return known
+    is_text_function = reads_text and TEXT in known.output_types
+    return None if known.is_built_in and not is_text_function else _of_entry(known, entry)
 
 
-def is_unknown_metric(name: str) -> bool:
-    """Whether nothing is registered under a name, for formats or for plain tasks."""
-    return name not in METRICS and function_metric(name) is None
+def is_of_formats(metric: Metric) -> bool:
+    """Whether a format can have this metric as it is, without an entry of a ``metric_list``."""
+    return metric.of_choice is not None or metric.of_text is not None
+
+
+def names_of_formats() -> list[str]:
+    """The metrics that formats have, in alphabetical order."""
+    return [name for name in sorted(METRICS) if is_of_formats(METRICS.get(name))]
 
 
 def metric_name(entry: Mapping[str, Any]) -> str:
@@ -154,15 +145,14 @@ def get_metric(
     name = metric_name(entry)
     if metric is None:
         raise ConfigError(
-            f"{where}: unknown metric {name!r}.{did_you_mean(name, METRICS)} "
-            f"Metrics: {few_names(name, sorted(METRICS))}, or one of your own with @register_metric."
+            f"{where}: unknown metric {name!r}.{did_you_mean(name, METRICS)} Metrics: "
+            f"{few_names(name, names_of_formats())}, or one of your own with @register_metric."
         )
     facts = {"reads_text": reads_text, "compares_texts": compares_texts}
     if not metric.fits(**facts):
         kind = "scored choices" if not reads_text else "choices read from text"
         kind = "generated text" if reads_text and compares_texts else kind
-        metrics = [METRICS.get(known) for known in sorted(METRICS)]
-        fitting = [m.name for m in metrics if isinstance(m, Metric) and m.fits(**facts)]
+        fitting = [known for known in sorted(METRICS) if METRICS.get(known).fits(**facts)]
         raise ConfigError(
             f"{where}: metric {name!r} cannot be computed from {kind}. Those that can: "
             f"{listing(fitting, 40)}."
@@ -170,25 +160,21 @@ def get_metric(
     return metric
 
 
-def _as_metric(
-    known: HarnessMetric, entry: Mapping[str, Any], *, is_written: bool = False
-) -> Metric:
-    higher = entry.get("higher_is_better", known.higher_is_better)
+def _of_entry(known: Metric, entry: Mapping[str, Any]) -> Metric:
+    """A metric that is a function, with the options and the aggregation of an entry."""
     options = {key: value for key, value in entry.items() if key not in METRIC_KEYS}
     check_options(known.function, options)
-    scored = TextMetric(known.name, known.function, higher is not False, options)
+    higher = entry.get("higher_is_better", known.higher_is_better)
+    metric = replace(known, options=options, higher_is_better=higher is not False)
 
     def value(outcome: Outcome) -> Any:
-        return scored(*answer_texts(outcome))
+        return best_score(metric, *answer_texts(outcome))
 
-    aggregation = entry.get("aggregation", known.aggregation)
-    return Metric(
-        known.name,
-        "a function of references and predictions",
-        of_choice=value if is_written or CHOICES in known.output_types else None,
-        of_text=value if is_written or TEXT in (known.output_types or (TEXT,)) else None,
-        aggregate=_estimator(known.name, aggregation),
-        higher_is_better=higher is not False,
+    return replace(
+        metric,
+        of_choice=value if CHOICE in known.output_types else None,
+        of_text=value if TEXT in (known.output_types or (TEXT,)) else None,
+        aggregate=_estimator(known.name, entry.get("aggregation", known.aggregation)),
     )
 
 
@@ -239,23 +225,35 @@ def _text_of(answer: Any, outcome: TextOutcome) -> str:
     return ", ".join(outcome.choices[place] for place in places)
 
 
-def _estimator(name: str, aggregation: Any) -> Callable[[Sequence[Any]], Estimate]:
-    """How the values of a metric become an estimate; the mean by default."""
+def _estimator(name: str, aggregation: Any) -> Callable[[Sequence[Any]], Estimate] | None:
+    """How the values of a metric become an estimate; None for the mean."""
     if aggregation is None or aggregation == "mean":
-        return mean_estimate
+        return None
     is_name = isinstance(aggregation, str)
     function = AGGREGATIONS.get(aggregation) if is_name else resolved(aggregation)
-    return partial(_aggregated, name, function)
+
+    def estimate(values: Sequence[Any]) -> Estimate:
+        with aggregating(name, function, values):
+            return statistic_estimate(values, function)
+
+    return estimate
 
 
-def _aggregated(name: str, aggregation: Callable[..., float], values: Sequence[Any]) -> Estimate:
+@contextmanager
+def aggregating(
+    name: str, aggregation: Any, values: Sequence[Any], where: str = ""
+) -> Iterator[None]:
+    """Turns a failure inside into one line that names the metric and its first value."""
     try:
-        return statistic_estimate(values, aggregation)
+        yield
+    except LmEvalError:
+        raise
     except (TypeError, ValueError, ArithmeticError, IndexError, KeyError) as error:
         called = getattr(aggregation, "__name__", str(aggregation))
         raise ConfigError(
-            f"The values of metric {name!r} cannot be aggregated by {called} ({type(error).__name__}: "
-            f"{error}). The first value is {shorten(values[0])}. Give the metric another `aggregation`."
+            f"{where}{'the' if where else 'The'} values of metric {name!r} cannot be aggregated by "
+            f"{called} ({type(error).__name__}: {error}). The first value is {shorten(values[0])}. "
+            "Give the metric another `aggregation` in metric_list."
         ) from error
 
 
@@ -294,7 +292,7 @@ def value_of(metric: Metric, outcomes: Sequence[TextOutcome]) -> Any:
     if metric.of_replies is not None:
         return metric.of_replies(outcomes)
     # Pairs for a table have no mean: the first reply represents the doc.
-    if len(outcomes) == 1 or metric.aggregate is not mean_estimate:
+    if len(outcomes) == 1 or metric.aggregate is not None:
         return metric.value(outcomes[0])
     values = [value for outcome in outcomes if (value := metric.value(outcome)) is not None]
     return sum(values) / len(values) if values else None

@@ -13,15 +13,16 @@ import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 from lm_eval.errors import ModelError
 from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import BoundReader, Reading, bind_reader, read
 from lm_eval.formats.readers.number import numbers_in
 from lm_eval.formats.readers.text import fold, sentence_ends
-from lm_eval.registry import METRICS
-from lm_eval.stats.estimates import Estimate, macro_f1_estimate, mean_estimate, perplexity_estimate
+from lm_eval.registry import METRICS, Metric
+from lm_eval.scoring.exact_match import exact_match
+from lm_eval.stats.estimates import macro_f1_estimate, perplexity_estimate
 from lm_eval.stats.positions import mean_prior, probabilities, without_prior
 
 # Outcomes
@@ -37,6 +38,7 @@ NO_TOKEN_COUNTS = (
 class ChoiceOutcome:
     """Log-likelihoods of a doc's continuations, and which are right."""
 
+    is_text: ClassVar[bool] = False
     logprobs: tuple[float, ...]
     greedy: tuple[bool, ...]
     texts: tuple[str, ...]
@@ -98,6 +100,7 @@ class ChoiceOutcome:
 class TextOutcome:
     """A reply as read, and every answer that would be right."""
 
+    is_text: ClassVar[bool] = True
     reply: str
     reading: Reading
     gold: tuple[Any, ...]
@@ -110,39 +113,6 @@ class TextOutcome:
 
 
 Outcome = ChoiceOutcome | TextOutcome
-
-
-# Metrics
-
-
-@dataclass(frozen=True)
-class Metric:
-    """How one score is made. A kind of outcome without a function cannot give this score."""
-
-    name: str
-    explained: str
-    of_choice: Callable[[ChoiceOutcome], Any] | None = None
-    of_text: Callable[[TextOutcome], Any] | None = None
-    aggregate: Callable[[Sequence[Any]], Estimate] = mean_estimate
-    higher_is_better: bool = True
-    of_replies: Callable[[Sequence[TextOutcome]], Any] | None = None
-    """For a score that is made from all replies to a doc at once."""
-    compares_texts: bool = False
-    """Whether the answers must be texts of their own, not choices."""
-    same: Callable[[str, str], bool] | None = None
-    """Whether two answers are the same, for metrics that say so of an answer and a gold."""
-
-    def value(self, outcome: Outcome) -> Any:
-        """This doc's value, or None if it does not count here."""
-        if isinstance(outcome, ChoiceOutcome):
-            return self.of_choice(outcome) if self.of_choice else None
-        return self.of_text(outcome) if self.of_text else None
-
-    def fits(self, *, reads_text: bool, compares_texts: bool = True) -> bool:
-        """Whether a format that gives such answers has this score."""
-        if self.compares_texts and not compares_texts:
-            return False
-        return (self.of_text if reads_text else self.of_choice) is not None
 
 
 # Values
@@ -275,78 +245,129 @@ def _tau(outcome: TextOutcome) -> float | None:
     return 1.0 - 2.0 * swapped / pairs
 
 
-for _metric in (
-    Metric(
-        "acc",
-        "right ÷ all items",
-        _acc,
-        lambda outcome: float(is_right(outcome)),
-    ),
-    Metric(
-        "acc_read",
-        "right ÷ items whose answer was read",
-        of_text=lambda outcome: float(is_right(outcome)) if outcome.reading.is_answer else None,
-    ),
-    Metric(
-        "acc_lenient",
-        "the number that the reply gives, in whatever form, is right ÷ all items",
-        of_text=lambda outcome: float(is_right_leniently(outcome)),
-    ),
-    Metric("acc_norm", "acc by log-likelihood per character", _acc_by("acc_norm")),
-    Metric("acc_bytes", "acc by log-likelihood per UTF-8 byte", _acc_by("acc_bytes")),
-    Metric(
-        "acc_tokens",
-        "acc by log-likelihood per token of the model",
-        _acc_by("acc_tokens"),
-    ),
-    Metric(
-        "acc_mutual_info",
-        "acc by how much likelier the question makes a choice (PMI)",
-        _acc_by("acc_mutual_info"),
-    ),
-    Metric(
-        "acc_calibrated",
-        "acc by how much likelier a choice is than after a question without content",
-        _acc_by("acc_calibrated"),
-    ),
-    Metric(
-        "prob_mass",
-        "probability of the right choices ÷ that of all choices (MC2)",
-        _probability_mass,
-    ),
-    Metric(
-        "first_choice",
-        "the first choice is the likeliest; for tasks without a right one, such as stereotypes",
-        lambda outcome: float(outcome.picked() == 0),
-    ),
-    Metric(
-        "exact_match",
-        "the text read is the target, character by character; the reply is only the label",
-        _greedy_gold,
-        _exact_text,
-    ),
-    Metric(
-        "f1_macro",
-        "mean F1 over classes",
-        _pair_of_choice,
-        _pair_of_text,
-        macro_f1_estimate,
-    ),
-    Metric(
-        "perplexity",
-        "exp of the mean negative log-likelihood of the target, if it alone is scored",
-        lambda outcome: outcome.logprobs[0] if len(outcome.logprobs) == 1 else None,
-        aggregate=perplexity_estimate,
-        higher_is_better=False,
-    ),
-    Metric("kendall_tau", "order agreement, over orders read", of_text=_tau),
-):
-    METRICS.register(_metric.name, _metric, place=f"metric {_metric.name}")
+def keep(items: Any) -> Any:
+    """What is stored is computed elsewhere, or by the aggregation."""
+    return items
 
-_OF_WORDS = ("f1", "em", "f1_drop", "em_drop", "f1_loo", "em_loo", "contains", "choice_f1")
-for _name in _OF_WORDS:
+
+def bypass(items: Any) -> None:
+    """Nothing: the run only predicts."""
+
+
+CHOICE, LL, ROLLING, TEXT = (
+    "multiple_choice",
+    "loglikelihood",
+    "loglikelihood_rolling",
+    "generate_until",
+)
+
+
+def _register(name: str, explained: str, **facts: Any) -> None:
+    METRICS.register(
+        name, Metric(name, explained, is_built_in=True, **facts), place=f"lm_eval, metric {name}"
+    )
+
+
+def _also_plain(
+    *output_types: str, aggregation: str = "mean", function: Any = keep
+) -> dict[str, Any]:
+    """What makes it a metric of plain tasks too, for these output types."""
+    return {"function": function, "aggregation": aggregation, "output_types": output_types}
+
+
+_register(
+    "acc",
+    "right ÷ all items",
+    of_choice=_acc,
+    of_text=lambda outcome: float(is_right(outcome)),
+    **_also_plain(CHOICE, LL),
+)
+_register(
+    "acc_read",
+    "right ÷ items whose answer was read",
+    of_text=lambda outcome: float(is_right(outcome)) if outcome.reading.is_answer else None,
+)
+_register(
+    "acc_lenient",
+    "the number that the reply gives, in whatever form, is right ÷ all items",
+    of_text=lambda outcome: float(is_right_leniently(outcome)),
+)
+for _name, _explained in {
+    "acc_norm": "acc by log-likelihood per character",
+    "acc_bytes": "acc by log-likelihood per UTF-8 byte",
+    "acc_tokens": "acc by log-likelihood per token of the model",
+    "acc_mutual_info": "acc by how much likelier the question makes a choice (PMI)",
+}.items():
+    _register(_name, _explained, of_choice=_acc_by(_name), **_also_plain(CHOICE))
+_register(
+    "acc_calibrated",
+    "acc by how much likelier a choice is than after a question without content",
+    of_choice=_acc_by("acc_calibrated"),
+)
+_register(
+    "prob_mass",
+    "probability of the right choices ÷ that of all choices (MC2)",
+    of_choice=_probability_mass,
+    **_also_plain(CHOICE),
+)
+_register(
+    "first_choice",
+    "the first choice is the likeliest; for tasks without a right one, such as stereotypes",
+    of_choice=lambda outcome: float(outcome.picked() == 0),
+)
+_register(
+    "exact_match",
+    "the text read is the target, character by character; the reply is only the label",
+    of_choice=_greedy_gold,
+    of_text=_exact_text,
+    **_also_plain(CHOICE, TEXT, function=exact_match),
+)
+_register(
+    "f1_macro",
+    "mean F1 over classes",
+    of_choice=_pair_of_choice,
+    of_text=_pair_of_text,
+    aggregate=macro_f1_estimate,
+)
+_register(
+    "perplexity",
+    "exp of the mean negative log-likelihood of the target, if it alone is scored",
+    of_choice=lambda outcome: outcome.logprobs[0] if len(outcome.logprobs) == 1 else None,
+    aggregate=perplexity_estimate,
+    higher_is_better=False,
+    **_also_plain(LL, aggregation="perplexity"),
+)
+_register("kendall_tau", "order agreement, over orders read", of_text=_tau)
+
+for _name in ("f1", "em", "f1_drop", "em_drop", "f1_loo", "em_loo", "contains", "choice_f1"):
     METRICS.register(_name, f"lm_eval.scoring.overlap:{_name.upper()}")
 METRICS.register("math_equal", "lm_eval.scoring.mathematics.equal:MATH_EQUAL")
+
+# Of plain tasks alone
+
+for _name, _aggregation, _output_type, _explained in (
+    ("mcc", "matthews_corrcoef", CHOICE, "Matthews' correlation of golds and answers"),
+    ("likelihood", "mean", CHOICE, "the log-likelihoods of the choices, with the gold"),
+    ("bleu", "bleu", TEXT, "BLEU by sacrebleu, over all docs"),
+    ("chrf", "chrf", TEXT, "chrF by sacrebleu, over all docs"),
+    ("chrf++", "chrf++", TEXT, "chrF with words of up to two, by sacrebleu, over all docs"),
+):
+    _register(_name, _explained, **_also_plain(_output_type, aggregation=_aggregation))
+for _name, _aggregation, _output_type, _explained in (
+    ("brier_score", "brier_score", CHOICE, "squared distance between probabilities and the gold"),
+    ("ter", "ter", TEXT, "translation error rate by sacrebleu, over all docs"),
+    ("word_perplexity", "weighted_perplexity", ROLLING, "perplexity of a text per word"),
+    ("byte_perplexity", "weighted_perplexity", ROLLING, "perplexity of a text per byte"),
+    ("bits_per_byte", "bits_per_byte", ROLLING, "bits that each byte of a text takes"),
+):
+    _facts = _also_plain(_output_type, aggregation=_aggregation)
+    _register(_name, _explained, higher_is_better=False, **_facts)
+_register("acc_all", "what a Python task scores as right in all parts", **_also_plain())
+_register(
+    "bypass",
+    "nothing is scored: the run only predicts",
+    **_also_plain(CHOICE, LL, ROLLING, TEXT, aggregation="bypass", function=bypass),
+)
 
 
 # Whether two texts are the same answer

@@ -11,11 +11,12 @@ import re
 import string
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
-from lm_eval.registry import HarnessMetric
-from lm_eval.scoring.functions import TEXT, OfGolds, Score, answer_texts
-from lm_eval.scoring.metrics import ChoiceOutcome, Metric
+from lm_eval.registry import Metric
+from lm_eval.scoring.functions import OfGolds, Score, answer_texts
+from lm_eval.scoring.metrics import CHOICE, TEXT, ChoiceOutcome, keep
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -217,35 +218,39 @@ def best_pairing(scores: Sequence[Sequence[float]]) -> float:
 # As metrics
 
 
-def _metric(
-    name: str, explained: str, score: Score, *, decides: bool = False
-) -> tuple[Metric, HarnessMetric]:
+def _metric(name: str, explained: str, score: Score, *, decides: bool = False) -> Metric:
     """The metric of formats and of plain tasks; ``decides`` whether it says right or wrong."""
     function = OfGolds(score)
-    same = (lambda answer, gold: score(answer, [gold]) == 1.0) if decides else None
-    return (
-        Metric(name, explained, of_text=function.of_text, compares_texts=True, same=same),
-        HarnessMetric(name, function, "mean", True, (TEXT,), is_built_in=True),
+    return Metric(
+        name,
+        explained,
+        of_text=function.of_text,
+        compares_texts=True,
+        same=(lambda answer, gold: score(answer, [gold]) == 1.0) if decides else None,
+        function=function,
+        aggregation="mean",
+        output_types=(TEXT,),
+        is_built_in=True,
     )
 
 
-EM, EM_FUNCTION = _metric("em", "the text read is a gold, by SQuAD's rules", squad_em, decides=True)
-F1, _ = _metric("f1", "words shared with the best gold, by SQuAD's rules", squad_f1)
-EM_DROP, EM_DROP_FUNCTION = _metric(
+EM = _metric("em", "the text read is a gold, by SQuAD's rules", squad_em, decides=True)
+F1 = replace(
+    _metric("f1", "words shared with the best gold, by SQuAD's rules", squad_f1),
+    # In plain tasks this name is the F1 of two classes.
+    function=keep,
+    aggregation="f1",
+    output_types=(CHOICE,),
+)
+EM_DROP = _metric(
     "em_drop", "the spans read are those of a gold, by DROP's rules", drop_em, decides=True
 )
-F1_DROP, F1_DROP_FUNCTION = _metric(
+F1_DROP = _metric(
     "f1_drop", "words shared with the best gold, span by span, by DROP's rules", drop_f1
 )
-F1_LOO, F1_LOO_FUNCTION = _metric(
-    "f1_loo", "as f1, each gold left out in turn, as in CoQA", leave_one_out(squad_f1)
-)
-EM_LOO, EM_LOO_FUNCTION = _metric(
-    "em_loo", "as em, each gold left out in turn, as in CoQA", leave_one_out(squad_em)
-)
-CONTAINS, CONTAINS_FUNCTION = _metric(
-    "contains", "the text read contains a gold, by SQuAD's rules", contains
-)
+F1_LOO = _metric("f1_loo", "as f1, each gold left out in turn, as in CoQA", leave_one_out(squad_f1))
+EM_LOO = _metric("em_loo", "as em, each gold left out in turn, as in CoQA", leave_one_out(squad_em))
+CONTAINS = _metric("contains", "the text read contains a gold, by SQuAD's rules", contains)
 
 
 def _choice_f1(outcome: ChoiceOutcome) -> float:

@@ -26,18 +26,18 @@ from lm_eval.errors import (
 from lm_eval.formats.checks import OF_ONE_TEXT, leading
 from lm_eval.formats.compile import shortest_yaml
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.registry import HARNESS_METRICS, METRICS
+from lm_eval.registry import METRICS, Metric
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
 from lm_eval.scoring.functions import (
     find_metric,
     get_metric,
     is_repeat_metric,
-    is_unknown_metric,
     metric_name,
+    names_of_formats,
     repeat_metrics,
     value_of,
 )
-from lm_eval.scoring.metrics import ChoiceOutcome, Metric, Outcome, TextOutcome
+from lm_eval.scoring.metrics import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.scoring.results import (
     ChoiceTally,
     Clusters,
@@ -82,7 +82,7 @@ def _built_metrics(task: ConfigurableTask) -> list[Metric]:
     where = f"Task {task.name!r}"
     facts = {"reads_text": fmt.reads_text, "compares_texts": fmt.answers == "text"}
     listed = _listed_metrics(task, where)
-    if any(is_unknown_metric(name) and not is_repeat_metric(name) for name in listed):
+    if any(name not in METRICS and not is_repeat_metric(name) for name in listed):
         with suppress(HelperError, CodeNotRunError):  # metrics that stay unknown are reported below
             task.config.load_helpers()
     metrics = [
@@ -126,10 +126,10 @@ def _with_primary(
         if is_repeat_metric(name) and name not in by_name:
             continue
         metric = by_name.get(name) or find_metric({"metric": name}, **facts)
-        if metric is None and name not in HARNESS_METRICS:
+        if metric is None and name not in METRICS:
             raise ConfigError(
                 f"{where}: primary_metric names an unknown metric, {name!r}."
-                f"{did_you_mean(name, METRICS)} Metrics: {few_names(name, sorted(METRICS))}."
+                f"{did_you_mean(name, METRICS)} Metrics: {few_names(name, names_of_formats())}."
             )
         if metric is not None and metric.fits(**facts):
             first = [metric, *_of_read(metric)]
@@ -141,7 +141,7 @@ def _with_primary(
 def _of_read(metric: Metric) -> list[Metric]:
     """The same metric over the answers that were read, as ``acc_read`` is for ``acc``."""
     of_text = metric.of_text
-    if of_text is None or metric.aggregate is not mean_estimate:
+    if of_text is None or metric.aggregate is not None:
         return []
     return [
         Metric(
@@ -257,9 +257,9 @@ class FormatScores:
         """All docs so far as one result."""
         task, fmt = self._task, _format_of(self._task)
         estimates = {
-            metric.name: self._estimate(metric)
-            for metric in self._metrics
-            if len(self._values[metric.name])
+            name: self._estimate(name, column.in_order(), column.places() if self._clusters else ())
+            for name, column in self._values.items()
+            if len(column)
         }
         return TaskResult(
             name=task.name,
@@ -268,7 +268,7 @@ class FormatScores:
             format=fmt.name,
             primary=self._metrics[0].name if self._metrics else "none",
             metrics=estimates,
-            higher_is_better={metric.name: metric.higher_is_better for metric in self._metrics},
+            higher_is_better={m.name: m.higher_is_better is not False for m in self._metrics},
             num_docs=self._count,
             num_docs_total=len(task.eval_docs),
             rows_total=task.rows_total,
@@ -300,21 +300,16 @@ class FormatScores:
         columns = {name: column for name, column in self._values.items() if len(column)}
         return self._parts.estimates(
             {name: (column.in_order(), column.places()) for name, column in columns.items()},
-            self._part_estimate,
+            self._estimate,
         )
 
-    def _part_estimate(self, name: str, values: Sequence[Any], places: Sequence[int]) -> Estimate:
-        metric = next(metric for metric in self._metrics if metric.name == name)
-        if self._clusters and metric.aggregate is mean_estimate:
+    def _estimate(self, name: str, values: Sequence[Any], places: Sequence[int]) -> Estimate:
+        aggregate = next(metric.aggregate for metric in self._metrics if metric.name == name)
+        if self._clusters and aggregate is None:
             return self._clusters.estimate(values, places)
-        return metric.aggregate(values)
-
-    def _estimate(self, metric: Metric) -> Estimate:
-        column = self._values[metric.name]
-        if self._clusters and metric.aggregate is mean_estimate:
-            return self._clusters.estimate(column.in_order(), column.places())
-        self._clusters.left_plain(metric.name)
-        return metric.aggregate(column.in_order())
+        self._clusters.left_plain(name)
+        estimate: Estimate = (aggregate or mean_estimate)(values)
+        return estimate
 
 
 @dataclass
@@ -341,7 +336,7 @@ class RepeatNotes:
                 f"the {self.repeats} replies to a doc are the same for every doc: let the model sample, "
                 "for example with --gen_kwargs do_sample=true,temperature=0.7"
             )
-        first = [m.name for m in metrics if not m.of_replies and m.aggregate is not mean_estimate]
+        first = [m.name for m in metrics if not m.of_replies and m.aggregate is not None]
         if first:
             notes.append(f"{', '.join(first)} is that of the first reply to each doc")
         return notes
@@ -424,13 +419,13 @@ def _warn_one_text(name: str, where: str) -> None:
 
 
 def _warn_unknown(name: str, where: str) -> None:
-    if name in HARNESS_METRICS:
+    if name in METRICS:
         problem = f"metric {name!r} in metric_list is left out, as formats do not have it."
     else:
         hint = did_you_mean(name, METRICS)
         problem = f"unknown metric {name!r} in metric_list is left out.{hint}"
     warnings.warn(
-        f"{where}: {problem} Metrics: {few_names(name, sorted(METRICS))}.",
+        f"{where}: {problem} Metrics: {few_names(name, names_of_formats())}.",
         LmEvalWarning,
         stacklevel=3,
     )

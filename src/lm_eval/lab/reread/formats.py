@@ -27,8 +27,8 @@ from lm_eval.lab.reread.items import (
 )
 from lm_eval.lab.stored.measurement import primary_metric
 from lm_eval.lab.stored.run import StoredRun
-from lm_eval.registry import METRICS
-from lm_eval.scoring.metrics import Metric, TextOutcome
+from lm_eval.registry import METRICS, Metric
+from lm_eval.scoring.metrics import TextOutcome
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.prompts import FormatPrompts
 from lm_eval.tasks.task import ConfigurableTask

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ConfigError, LmEvalWarning
-from lm_eval.registry import HarnessMetric
-from lm_eval.scoring.functions import TEXT, OfGolds
-from lm_eval.scoring.metrics import Metric, as_number
+from lm_eval.registry import Metric
+from lm_eval.scoring.functions import OfGolds
+from lm_eval.scoring.metrics import TEXT, as_number
 
 MAX_LENGTH = 2000
 """Characters of an answer; longer ones are compared as texts."""
@@ -157,7 +157,8 @@ MATH_EQUAL = Metric(
     of_text=OfGolds(_best).of_text,
     compares_texts=True,
     same=math_equal,
-)
-MATH_EQUAL_FUNCTION = HarnessMetric(
-    "math_equal", math_equal_metric, "mean", True, (TEXT,), is_built_in=True
+    function=math_equal_metric,
+    aggregation="mean",
+    output_types=(TEXT,),
+    is_built_in=True,
 )

@@ -25,7 +25,7 @@ from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, DataError, GoldError, LmEvalWarning, MissingExtraError
 from lm_eval.harness import stderr as harness_errors
 from lm_eval.harness.aggregation import f1_score, mean, median
-from lm_eval.harness.metric_list import MetricSpec, get_metric, parse_metric_list
+from lm_eval.harness.metric_list import get_metric, parse_metric_list
 from lm_eval.harness.metrics import (
     score_generation,
     score_loglikelihood,
@@ -34,6 +34,7 @@ from lm_eval.harness.metrics import (
     softmax,
 )
 from lm_eval.harness.stderr import bootstrap_stderr, stderr_for_metric, value_and_stderr
+from lm_eval.registry import Metric
 from lm_eval.stats.estimates import Estimate, pooled_estimate
 
 CORPUS = ("bleu", "chrf", "chrf++", "ter")
@@ -85,10 +86,10 @@ def test_loglikelihood_and_rolling(cases, golden):
 def test_generated_texts(cases, golden):
     for case, wanted in zip(cases.TEXT_CASES, golden["texts"], strict=True):
         specs = [
-            MetricSpec(
+            Metric(
                 entry["metric"],
                 options={key: value for key, value in entry.items() if key != "metric"},
-                source=get_metric(entry["metric"]),
+                function=get_metric(entry["metric"]),
             )
             for entry in case["metrics"]
         ]
@@ -222,13 +223,13 @@ def test_a_gold_outside_the_choices():
     with pytest.raises(GoldError, match="--parity"):
         score_multiple_choice([-1, -2], [True, True], ["a", "b"], [0, 7], strict=True)
     with pytest.raises(GoldError, match="doc_to_choice"):
-        score_generation("a", "z", parse_metric_list(None, "generate_until").specs, choices=["a"])
+        score_generation("a", "z", parse_metric_list(None, "generate_until").metrics, choices=["a"])
 
 
 @given(response=st.text() | st.lists(st.text(), max_size=3), gold=st.text() | st.lists(st.text()))
 def test_exact_match_never_fails(response, gold):
     for options in ({}, {"ignore_case": True, "ignore_punctuation": True, "ignore_numbers": True}):
-        spec = MetricSpec("exact_match", options=options, source=get_metric("exact_match"))
+        spec = Metric("exact_match", options=options, function=get_metric("exact_match"))
         for several in (False, True):
             found = score_generation(response, gold, [spec], multiple_target=several)
             assert 0 <= found["exact_match"] <= 1
@@ -242,7 +243,7 @@ def test_a_metric_that_gives_several_scores():
         [{"metric": both, "aggregation": "median", "higher_is_better": False, "k": 3}],
         "generate_until",
     )
-    found = score_generation("a", "b", metrics.specs, sources=metrics.sources)
+    found = score_generation("a", "b", metrics.metrics, sources=metrics.sources)
     assert found == {"pass@1": 1.0, "pass@3": 0.5}
     assert metrics.aggregation_of("pass@3") is median
     assert metrics.aggregation_of("unheard of") is mean
@@ -251,7 +252,7 @@ def test_a_metric_that_gives_several_scores():
 
 def test_a_function_of_one_pair_gets_the_pair():
     metrics = parse_metric_list([{"metric": lambda items: items[0] == items[1]}], "generate_until")
-    assert score_generation("a", "a", metrics.specs) == {"<lambda>": True}
+    assert score_generation("a", "a", metrics.metrics) == {"<lambda>": True}
 
 
 def test_a_function_reference_keeps_its_type_errors(tmp_path):
@@ -259,7 +260,7 @@ def test_a_function_reference_keeps_its_type_errors(tmp_path):
     ref = FunctionRef.parse("helper_metrics.own", folder=str(tmp_path))
     metrics = parse_metric_list([{"metric": ref, "aggregation": "mean"}], "generate_until")
     assert metrics.names == ("own",)
-    assert score_generation("a", "b", metrics.specs) == {"own": 2}
+    assert score_generation("a", "b", metrics.metrics) == {"own": 2}
     unseen = FunctionRef.parse("helper_metrics.own", folder=str(tmp_path), allowed=False)
     assert parse_metric_list([{"metric": unseen}], "generate_until").names == ("own",)
 
@@ -296,7 +297,7 @@ def test_pairs_for_a_function_fit_generated_text():
     metrics = parse_metric_list(
         [{"metric": "acc", "aggregation": len, "average": "macro"}], "generate_until"
     )
-    assert score_generation("a", "b", metrics.specs) == {"acc": ["b", "a"]}
+    assert score_generation("a", "b", metrics.metrics) == {"acc": ["b", "a"]}
     assert metrics.aggregation_of("acc") is len
 
 
@@ -345,13 +346,13 @@ def test_unknown_metrics_belong_to_the_evaluate_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "evaluate", None)
     metrics = parse_metric_list([{"metric": "exact_mach"}], "generate_until")
     with pytest.raises(MissingExtraError, match=r"Did you mean 'exact_match'\?[^$]*hub-metrics"):
-        score_generation("a", "b", metrics.specs)
+        score_generation("a", "b", metrics.metrics)
     loaded = SimpleNamespace(
         load=lambda name: SimpleNamespace(compute=lambda **kw: {name: len(kw["references"])})
     )
     monkeypatch.setitem(sys.modules, "evaluate", loaded)
     metrics = parse_metric_list([{"metric": "f1", "hf_evaluate": True}], "generate_until")
-    assert score_generation("a", "b", metrics.specs) == {"f1": 1}
+    assert score_generation("a", "b", metrics.metrics) == {"f1": 1}
 
 
 def test_registered_metrics_and_aggregations():
@@ -369,7 +370,7 @@ def test_registered_metrics_and_aggregations():
         return float(len(references[0]) == len(predictions[0]))
 
     metrics = parse_metric_list([{"metric": "test_same_length"}], "generate_until")
-    assert score_generation("ab", "cd", metrics.specs) == {"test_same_length": 1.0}
+    assert score_generation("ab", "cd", metrics.metrics) == {"test_same_length": 1.0}
     assert metrics.aggregation_of("test_same_length") is largest
     assert HARNESS_METRICS.get("test_same_length").higher_is_better is True
 

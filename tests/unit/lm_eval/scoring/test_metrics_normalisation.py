@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lm_eval.api.registry import HARNESS_METRICS
 from lm_eval.errors import AmbiguousGoldError, LmEvalWarning, ModelError
 from lm_eval.formats.checks import NORMALISATIONS, leading, normalisation_of
 from lm_eval.formats.gold import resolve_gold
 from lm_eval.harness.metrics import NO_GOLD, gold_places, score_multiple_choice
-from lm_eval.registry import HARNESS_METRICS
 from lm_eval.scoring.metrics import METRICS, ChoiceOutcome
 
 # Each of the five wins under one normalisation alone:      sum    /char  /byte  /token  gain
