@@ -74,7 +74,7 @@ def test_several_fields_and_names(capsys: pytest.CaptureFixture[str]) -> None:
     printed = " ".join(capsys.readouterr().out.split())
     assert "mcqa by subject: (none) " in printed
     assert "mcqa by {{ level % 12 }}: 12 parts, from " in printed
-    assert "`score_by` in the results file has all" in printed
+    assert "--table full lists them" in printed
 
 
 def test_intervals_are_over_clusters_where_the_task_has_them() -> None:

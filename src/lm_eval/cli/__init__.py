@@ -206,8 +206,8 @@ _RUN = {
     "--log_samples -s": "also write every prompt and answer (needs --output_path, which turns it "
     "on)",
     "--predict_only -x": "only save the answers, do not score them (needs --output_path)",
-    "--table screen|full|markdown": "how scores are shown: on one screen with what they mean, as a "
-    "table of every metric and warning, or as EleutherAI's harness prints them (default: screen)",
+    "--table screen|full|markdown": "how scores are shown: on one screen with what they mean, the "
+    "same with every metric and remark, or as EleutherAI's harness prints them (default: screen)",
     "--write_out -w": "print the first prompt of each task",
     "--require CONDITION …": "scores that the run must reach, such as 'mmlu@mcqa:acc>=0.6', "
     "'mmlu@mcqa:acc.low>=0.55' (the lower end of its interval) or 'gsm8k@cot:read>=0.95'; the exit code "

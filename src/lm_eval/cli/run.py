@@ -149,20 +149,22 @@ def _print_outcome(outcome: Outcome, asked: Run, args: argparse.Namespace) -> No
         print_costs(outcome.results, console(), asked.prices)
     elif args.table == "markdown":
         _print_markdown(outcome)
-    elif args.table == "full":
-        from lm_eval.reports.table import print_results
-
-        print_results(outcome.results, console(), groups=outcome.groups, prices=asked.prices)
     else:
         from lm_eval.screen.page import print_screen
 
-        print_screen(outcome, console(), prices=asked.prices, compares=args.compare == "true")
+        print_screen(
+            outcome,
+            console(),
+            prices=asked.prices,
+            compares=args.compare == "true",
+            is_full=args.table == "full",
+        )
     if asked.options.prompt.permute is not None and args.table != "markdown":
         from lm_eval.orders.results import print_orders
 
         print_orders(outcome.results, console())
     warn_about_prices(outcome)
-    if args.table != "screen" or args.predict_only:
+    if args.table == "markdown" or args.predict_only:
         _print_files(outcome)
 
 

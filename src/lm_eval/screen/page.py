@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lm_eval.errors import LmEvalError, LmEvalWarning, MissingExtraError
+from lm_eval.reports.costs import print_costs
 from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome
-from lm_eval.scoring.results import TaskResult
+from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.screen.remarks import part_scores, remarks, reread_command
 from lm_eval.screen.scores import LENIENT, ScoreRow, score_lines, score_rows
 from lm_eval.text.numbers import amount, cost_digits, count, counted, duration, number, tokens
@@ -46,41 +47,55 @@ COPIED = ("Saved", "Look", "Details", "Try")
 
 
 def print_screen(
-    outcome: Outcome, console: Console, *, prices: Prices | None = None, compares: bool = True
+    outcome: Outcome,
+    console: Console,
+    *,
+    prices: Prices | None = None,
+    compares: bool = True,
+    is_full: bool = False,
 ) -> None:
-    """Print the results of a run; ``compares`` says whether formats are compared."""
+    """Print the results of a run; ``compares`` says whether formats are compared.
+
+    If it ``is_full``, nothing is left out, and every score has its whole name.
+    """
     results = outcome.results
     if not results:
         return
-    names_tasks = len({result.task for result in results}) > 1
+    names_tasks = is_full or len({result.task for result in results}) > 1
     rows = score_rows(results, outcome.groups, names_tasks=names_tasks)
     blocks = _comparisons(outcome) if compares else ()
     console.print(Paragraph("", heading(outcome), "bold"))
     console.print()
-    shown, folded = _folded(rows, outcome)
-    _print_scores(shown, console)
+    shown, folded = (rows, "") if is_full else _folded(rows, outcome)
+    _print_scores(shown, console, is_full=is_full)
     if folded:
         console.print(Paragraph("", folded))
     if blocks:
         from lm_eval.lab.compare.findings import print_findings
 
         print_findings(blocks, console)
-    lines = remarks(results, blocks, names_tasks=names_tasks, width=console.width - len(MARK))
-    _print_remarks(list(lines), console)
+    names = {"names_tasks": names_tasks, "is_full": is_full}
+    lines = list(remarks(results, blocks, width=console.width - len(MARK), **names))
+    _print_remarks(lines, len(lines) if is_full else MOST_REMARKS, console)
+    if is_full:
+        print_costs(results, console, prices)
     console.print()
-    _print_parts(list(part_scores(results, names_tasks=names_tasks)), console)
-    also = "" if folded else _also(results)
-    if also:
-        console.print(_command("Also", also))
-    for label, text in _endings(outcome, prices, blocks, console.width):
+    parts = list(part_scores(results, **names))
+    if not is_full and len(parts) > MOST_PARTS:
+        parts[MOST_PARTS:] = [f"{len(parts) - MOST_PARTS} more with --table full"]
+    _print_lines("Parts", parts, console)
+    also = _also(results, names_tasks=names_tasks)
+    also += _also_of_groups(outcome.groups) if is_full else []
+    _print_lines("Also", also if is_full else _on_one_line([] if folded else also), console)
+    cost = "" if is_full else _cost(results, prices)
+    for label, text in _endings(outcome, cost, blocks, console.width):
         console.print(_command(label, text), soft_wrap=label in COPIED)
 
 
-def _print_parts(lines: Sequence[str], console: Console) -> None:
-    more = len(lines) - MOST_PARTS
-    shown = [*lines[:MOST_PARTS], f"{more} more with --table full"] if more > 0 else lines
-    for index, line in enumerate(shown):
-        console.print(_command("" if index else "Parts", line))
+def _print_lines(label: str, lines: Sequence[str], console: Console) -> None:
+    """Print lines below each other, the first after their label."""
+    for index, line in enumerate(lines):
+        console.print(_command("" if index else label, line))
 
 
 def _command(label: str, text: str) -> RenderableType:
@@ -197,10 +212,10 @@ def _folded(rows: Sequence[ScoreRow], outcome: Outcome) -> tuple[Sequence[ScoreR
     return shown, f"{counted(len(tasks), 'score')} from {low} to {high}; --table full lists them."
 
 
-def _print_scores(rows: Sequence[ScoreRow], console: Console) -> None:
+def _print_scores(rows: Sequence[ScoreRow], console: Console, *, is_full: bool) -> None:
     from rich.text import Text
 
-    lines = score_lines(rows, console.width, console.encoding)
+    lines = score_lines(rows, console.width, console.encoding, is_full=is_full)
     first_group = next((index for index, row in enumerate(rows) if row.is_group), None)
     for index, line in enumerate(lines):
         if first_group and index == first_group + 1 and len(lines) == len(rows) + 1:
@@ -211,22 +226,21 @@ def _print_scores(rows: Sequence[ScoreRow], console: Console) -> None:
 # Remarks and commands
 
 
-def _print_remarks(lines: Sequence[str], console: Console) -> None:
+def _print_remarks(lines: Sequence[str], most: int, console: Console) -> None:
     if not lines:
         return
     console.print()
-    for line in lines[:MOST_REMARKS]:
+    for line in lines[:most]:
         console.print(Paragraph(MARK, line, "yellow"))
-    if len(lines) > MOST_REMARKS:
-        more = counted(len(lines) - MOST_REMARKS, "more remark")
+    if len(lines) > most:
+        more = counted(len(lines) - most, "more remark")
         console.print(Paragraph(MARK, f"{more} with --table full.", "yellow"))
 
 
 def _endings(
-    outcome: Outcome, prices: Prices | None, blocks: Sequence[Comparison], width: int
+    outcome: Outcome, cost: str, blocks: Sequence[Comparison], width: int
 ) -> Iterator[tuple[str, str]]:
     """The lines at the bottom: a word, and what comes after it."""
-    cost = _cost(outcome.results, prices)
     if cost:
         yield "Cost", cost
     if outcome.info.answers:
@@ -293,9 +307,8 @@ ALSO_CHARS = 64
 """What fits on one line of 100 columns."""
 
 
-def _also(results: Sequence[TaskResult]) -> str:
+def _also(results: Sequence[TaskResult], *, names_tasks: bool) -> list[str]:
     """Further metrics of formats: ``cloze acc_norm .175, acc_bytes .175``."""
-    is_one_task = len({result.task for result in results}) == 1
     parts = []
     for result in results:
         if result.format is None:
@@ -307,13 +320,34 @@ def _also(results: Sequence[TaskResult]) -> str:
             if metric not in known
         ]
         if others:
-            name = result.format if is_one_task else result.name
+            name = result.name if names_tasks else result.format
             parts.append(f"{visible(name)} {', '.join(others)}")
+    return parts
+
+
+def _also_of_groups(groups: Sequence[GroupResult]) -> list[str]:
+    """The further metrics of groups; the first has a row of its own."""
+    lines = []
+    for group in groups:
+        others = [
+            f"{visible(metric)} {number(estimate.value)}"
+            for metric, estimate in group.metrics.items()
+            if metric != group.primary
+        ]
+        if others:
+            lines.append(f"{visible(group.name)} {', '.join(others)}")
+    return lines
+
+
+def _on_one_line(parts: Sequence[str]) -> list[str]:
+    """As many of the parts as fit, with the first in any case."""
+    if not parts:
+        return []
     shown = 1
     while shown < len(parts) and len("; ".join(parts[: shown + 1])) <= ALSO_CHARS:
         shown += 1
     more = "; more with --table full" if len(parts) > shown else ""
-    return "; ".join(parts[:shown]) + more
+    return ["; ".join(parts[:shown]) + more]
 
 
 def _cost(results: Sequence[TaskResult], prices: Prices | None) -> str:

@@ -20,6 +20,8 @@ UNREAD_ABOVE = 0.05
 """Share of replies without an answer from which a line reports it."""
 MOST_ROWS = 4
 """Rows that are named in one kind of remark."""
+MAX_PARTS = 8
+"""Parts of a task's docs that are all shown; of more, only the lowest and the highest are."""
 MANY_ROWS, FEW_ROWS = 6, 2
 """With more scores than the first, this many rows are named whose replies lack answers."""
 WORTH_REREADING = 0.2
@@ -27,7 +29,7 @@ WORTH_REREADING = 0.2
 BIAS_Z, BIAS_SHARE = 3.5, 0.1
 """A label is called preferred if it is chosen this many standard errors, and by this share of the
 items, more often than it is right and than someone who guesses would choose it."""
-QUOTE_CHARS = 22
+QUOTE_CHARS, LONG_QUOTE_CHARS = 22, 100
 REASONS = {
     "truncated": "cut off",
     "refused": "refused",
@@ -43,30 +45,48 @@ def remarks(
     *,
     names_tasks: bool,
     width: int,
+    is_full: bool = False,
 ) -> Iterator[str]:
-    """The remarks, in order of weight; examples are left out if a remark fills its line."""
+    """The remarks, in order of weight.
+
+    Examples are left out if a remark fills its line, unless it ``is_full``: then nothing is.
+    """
 
     def name(result: TaskResult) -> str:
         return visible(result.name if names_tasks or result.format is None else result.format)
 
     yield from _left_out(results, name)
-    yield from _preferred(results, name)
-    yield from _unread(results, name, width)
+    yield from _preferred(results, name, len(results) if is_full else MOST_ROWS)
+    yield from _unread(results, name, None if is_full else width)
     yield from _different_questions(comparisons, names_tasks=names_tasks)
     for result in results:
         yield from (f"{name(result)}: {visible(note)}" for note in result.notes)
 
 
-def part_scores(results: Sequence[TaskResult], *, names_tasks: bool) -> Iterator[str]:
+def part_scores(
+    results: Sequence[TaskResult], *, names_tasks: bool, is_full: bool = False
+) -> Iterator[str]:
     """The scores by a field of the docs: ``mcqa by subject: law .310 (n 50), physics .540 (n 40)``."""
-    with_parts = [result for result in results if result.parts]
-    if not with_parts:
-        return
-    from lm_eval.reports.table import part_lines
-
-    for result in with_parts:
+    for result in results:
         name = visible(result.name if names_tasks or result.format is None else result.format)
-        yield from (f"{name} {line}" for line in part_lines(result, number))
+        for field, parts in result.parts.items():
+            scores = {
+                part: metrics[result.primary]
+                for part, metrics in parts.items()
+                if result.primary in metrics
+            }
+            texts = {
+                part: f"{visible(part)} {number(score.value)} (n {score.n})"
+                for part, score in scores.items()
+            }
+            if is_full or len(scores) <= MAX_PARTS:
+                listed = ", ".join(texts.values())
+            else:
+                ordered = sorted(scores, key=lambda part: scores[part].value)
+                low, high = texts[ordered[0]], texts[ordered[-1]]
+                listed = f"{len(scores)} parts, from {low} to {high}; --table full lists them"
+            if scores:
+                yield f"{name} by {visible(field)}: {listed}"
 
 
 def _different_questions(comparisons: Sequence[Comparison], *, names_tasks: bool) -> Iterator[str]:
@@ -102,7 +122,9 @@ def _left_out(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) 
     )
 
 
-def _preferred(results: Sequence[TaskResult], name: Callable[[TaskResult], str]) -> Iterator[str]:
+def _preferred(
+    results: Sequence[TaskResult], name: Callable[[TaskResult], str], most: int
+) -> Iterator[str]:
     """``mcqa chose C for 40 of 80 items; each label is right 20 times.``."""
     biased = []
     for result in results:
@@ -114,20 +136,18 @@ def _preferred(results: Sequence[TaskResult], name: Callable[[TaskResult], str])
     parts = [
         f"{name(result)} chose {visible(label)} for {tally.chosen[label]:,} of {tally.chosen.total():,}"
         f"{' items' if index == 0 else ''}"
-        for index, (result, tally, label) in enumerate(biased[:MOST_ROWS])
+        for index, (result, tally, label) in enumerate(biased[:most])
     ]
-    more = (
-        f", and {len(biased) - MOST_ROWS} more show a preference" if len(biased) > MOST_ROWS else ""
-    )
-    yield f"{', '.join(parts)}{more}; {_right_words(biased)}."
+    more = f", and {len(biased) - most} more show a preference" if len(biased) > most else ""
+    yield f"{', '.join(parts)}{more}; {_right_words(biased, most)}."
 
 
-def _right_words(biased: Sequence[tuple[TaskResult, ChoiceTally, str]]) -> str:
+def _right_words(biased: Sequence[tuple[TaskResult, ChoiceTally, str]], most: int) -> str:
     counts = {count for _, tally, _ in biased for count in tally.right.values()}
     if len(counts) == 1:
         return f"each label is right {counts.pop():,} times"
     rights = joined(
-        [f"{visible(label)} {tally.right[label]:,}" for _, tally, label in biased[:MOST_ROWS]]
+        [f"{visible(label)} {tally.right[label]:,}" for _, tally, label in biased[:most]]
     )
     return (
         f"right are {rights} times"
@@ -152,9 +172,12 @@ def preferred_label(tally: ChoiceTally) -> str | None:
 
 
 def _unread(
-    results: Sequence[TaskResult], name: Callable[[TaskResult], str], width: int
+    results: Sequence[TaskResult], name: Callable[[TaskResult], str], width: int | None
 ) -> Iterator[str]:
-    """``cot: 43 of 80 without an answer (26 no answer found, 17 cut off), such as doc 2: “ C”.``."""
+    """``cot: 43 of 80 without an answer (26 no answer found, 17 cut off), such as doc 2: “ C”.``.
+
+    Without a width, every result has its line and every example that was kept.
+    """
     loud = [
         (result, result.readings)
         for result in results
@@ -163,12 +186,13 @@ def _unread(
     loud.sort(key=lambda pair: pair[1].share_read)
     most = MOST_ROWS if len(results) <= MANY_ROWS else FEW_ROWS
     most += len(loud) == most + 1  # a line that counts one more would be as long
+    most = len(loud) if width is None else most
     for result, readings in loud[:most]:
         unread = readings.total - readings.read
         text = f"{name(result)}: {unread:,} of {readings.total:,} replies without an answer"
         text += _reasons(readings)
-        with_example = f"{text}{_example(readings)}."
-        yield with_example if len(with_example) <= width else f"{text}."
+        with_examples = f"{text}{_examples(readings, is_full=width is None)}."
+        yield with_examples if width is None or len(with_examples) <= width else f"{text}."
     others = loud[most:]
     if others:
         shares = [percent(r.total - r.read, r.total) for _, r in others]
@@ -187,16 +211,19 @@ def _reasons(readings: ReadingSummary) -> str:
 
 def is_loud(readings: ReadingSummary) -> bool:
     """Whether enough replies lack an answer to say so."""
-    return bool(readings.total) and 1 - readings.share_read > UNREAD_ABOVE
+    unread = readings.total - readings.read
+    return bool(readings.total) and unread / readings.total > UNREAD_ABOVE
 
 
-def _example(readings: ReadingSummary) -> str:
-    if not readings.examples:
-        return ""
-    doc_id, _, reply = readings.examples[0]
-    if not reply.strip():
-        return ""
-    return f", such as doc {doc_id}: “{visible(known_secrets().hide(reply).strip(), QUOTE_CHARS)}”"
+def _examples(readings: ReadingSummary, *, is_full: bool) -> str:
+    """``, such as doc 2: “ C”``: the first example, or all of them."""
+    length = LONG_QUOTE_CHARS if is_full else QUOTE_CHARS
+    quotes = [
+        f"doc {doc_id}: “{visible(known_secrets().hide(reply).strip(), length)}”"
+        for doc_id, _, reply in readings.examples[: None if is_full else 1]
+        if reply.strip()
+    ]
+    return f", such as {', '.join(quotes)}" if quotes else ""
 
 
 def reread_command(results: Sequence[TaskResult], folder: str) -> str:

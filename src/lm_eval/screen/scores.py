@@ -156,13 +156,19 @@ def _group_row(group: GroupResult) -> ScoreRow:
     )
 
 
-def score_lines(rows: Sequence[ScoreRow], width: int, encoding: str = "utf-8") -> list[str]:
-    """The heading and a line for each row, none wider than ``width`` if possible."""
+def score_lines(
+    rows: Sequence[ScoreRow], width: int, encoding: str = "utf-8", *, is_full: bool = False
+) -> list[str]:
+    """The heading and a line for each row, none wider than ``width`` if possible.
+
+    If it ``is_full``, no column of figures is left out for lack of space.
+    """
     names = _padded([_name_heading(rows), *(row.name for row in rows)])
     figures, parsed = _figures(rows), _parsed_columns(rows)
     left = [names, *(_block(column, rows) for column in figures)]
     right = [_block(column, rows) for column in parsed]
-    for after in (right, right[:1], []):  # the share parsed says most, and goes last
+    # The share parsed says most, and goes last.
+    for after in (right,) if is_full else (right, right[:1], []):
         room = width - sum(cell_len(GAP + block[0]) for block in (*left, *after))
         if room >= LEAST_PICTURE and _share_a_scale(rows):
             picture = _picture(rows, min(room, MOST_PICTURE), encoding)

@@ -1,4 +1,4 @@
-"""The table of a dry run, compared with plain text files.
+"""What a run cost, and what a dry run would cost, compared with plain text files.
 
 To regenerate the files: ``REGENERATE=1 pytest``.
 """
@@ -8,11 +8,12 @@ import io
 import pytest
 from rich.console import Console
 
-from lm_eval.reports.costs import Forecast, print_forecasts
+from lm_eval.reports.costs import Forecast, print_costs, print_forecasts
 from lm_eval.requests.values import Estimated, Usage
 from tests.support.golden import assert_golden
 from tests.support.paths import GOLDEN
-from tests.support.report_cases import PRICES
+from tests.support.report_cases import COUNTED as RESULTS
+from tests.support.report_cases import PRICES, result
 
 TABLES = GOLDEN / "tables"
 
@@ -46,9 +47,16 @@ CASES = {
 
 
 def printed(forecasts, prices=None, width=100):
+    return lines_of(lambda console: print_forecasts(forecasts, console, prices=prices), width)
+
+
+def printed_costs(results, prices=None, width=100):
+    return lines_of(lambda console: print_costs(results, console, prices), width)
+
+
+def lines_of(show, width):
     stream = io.StringIO()
-    console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
-    print_forecasts(forecasts, console, prices=prices)
+    show(Console(file=stream, width=width, markup=False, emoji=False, highlight=False))
     return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
 
 
@@ -56,6 +64,9 @@ def golden_files():
     for name, (forecasts, prices) in CASES.items():
         for width in (100, 80):
             yield f"{name}_{width}.txt", printed(forecasts, prices, width)
+    for width in (100, 80):
+        yield f"costs_{width}.txt", printed_costs(RESULTS, PRICES, width)
+        yield f"costs_without_prices_{width}.txt", printed_costs(RESULTS[1:2], None, width)
 
 
 @pytest.mark.parametrize(("name", "text"), list(golden_files()))
@@ -86,3 +97,30 @@ def test_names_are_shown_not_obeyed():
     hostile = Forecast("a\x1b[31m[red]x", 1, estimated((1, 1), (1, 1), 0, "t\x1bk"))
     assert "\x1b" not in printed([hostile])
     assert "[red]x" in printed([hostile])
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 140])
+def test_costs_fit_and_nothing_is_lost(width):
+    text = printed_costs(RESULTS, PRICES, width)
+    assert max(map(len, text.splitlines())) <= width
+    for part in ("14,162", "9,876,543", "1,024", "15,083", "1 h 30 min", "1.4950", "4"):
+        assert part in text
+    assert ("Retries" in text) or ("retries: 4" in text)
+    assert ("Missing" in text) or ("missing: 2" in text)
+
+
+def test_a_run_that_counted_nothing_shows_no_costs():
+    silent = [result(usage=None), result("other", usage=Usage(wall_s=3.0))]
+    assert printed_costs(silent, PRICES) == ""
+
+
+def test_a_task_with_two_filters_asked_once():
+    usage = Usage(requests=10, tokens_in=70)
+    twice = [result(usage=usage, filter=name) for name in ("strict", "flexible")]
+    text = printed_costs([*twice, result("other", usage=usage)])
+    rows = [line.split() for line in text.splitlines()[3:] if line]
+    assert [row[:3] for row in rows] == [
+        ["demo_mcq", "10", "70"],
+        ["other", "10", "70"],
+        ["total", "20", "140"],
+    ]

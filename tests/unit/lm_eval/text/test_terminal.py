@@ -9,9 +9,10 @@ import unicodedata
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
 from lm_eval.text import terminal
-from lm_eval.text.terminal import console, err_console, visible
+from lm_eval.text.terminal import Paragraph, console, err_console, visible
 
 ANY_TEXT = st.text(st.characters(codec=None))
 ZERO_WIDTH = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\xad"
@@ -142,7 +143,21 @@ def test_an_ascii_stream_does_not_fail(monkeypatch):
 
 def test_importing_the_reports_does_not_import_rich():
     code = (
-        "import sys; import lm_eval.reports.table, lm_eval.reports.writer, lm_eval.text.progress;"
+        "import sys; import lm_eval.reports.costs, lm_eval.reports.writer, lm_eval.text.progress;"
         "sys.exit('rich' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    "tied", ["96 %", "p = 0.05", "p < 0.001", "< 1 %", "05 s", "4 min", "0.3 ± 0.1", "1.5 ×"]
+)
+def test_no_line_is_broken_between_a_number_and_its_unit(tied):
+    said = f"Of all the replies that there are, {tied} were like this."
+    for width in range(24, 60):
+        stream = io.StringIO()
+        Console(file=stream, width=width).print(Paragraph("• ", said))
+        lines = stream.getvalue().splitlines()
+        assert any(tied in line for line in lines), lines
+        assert max(map(len, lines)) <= width
+        assert " ".join(" ".join(lines).split()) == f"• {said}"
