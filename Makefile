@@ -62,7 +62,7 @@ VENV_DEB := python$(PY_VERSION)-venv
 MYPY_FOR := $(if $(filter-out 3.11,$(PY_VERSION)),--python-version $(PY_VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-oldest test-vllm lint docs bench clean viewer viewer-check browser screenshots
+.PHONY: help demo quick test test-oldest test-vllm lint docs bench clean viewer viewer-check browser screenshots
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -72,6 +72,10 @@ help:  ## show this list
 demo: $(DEMO_IN)  ## evaluate the embedded model in four formats, and say what differs
 	@echo "demo     $(DEMO_TASKS)"
 	@$(BIN)/lm-eval run --tasks $(DEMO_TASKS) $(DEMO_ARGS)
+
+quick:  ## check what changed, in under a minute: style, types, and the tests beside it
+	@[ -e $(DEV_IN) ] || { echo "There is no environment for tests in $(VENV) yet. Run once: make test"; exit 1; }
+	@$(BIN)/python scripts/quick.py
 
 test: lint viewer-check browser $(if $(filter $(HF_PYTHON),$(PY_VERSION)),test-oldest)  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
 	@$(if $(TESTS_HF),,echo "left out tests of hf, Ray and the oldest dependencies: they run on Python $(HF_PYTHON) only")
