@@ -16,7 +16,7 @@ from lm_eval.addresses.backends import ADVICE
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import MissingExtraError, ModelError, UsageError
 from lm_eval.models.base import Capabilities
-from lm_eval.models.borders import move_blanks
+from lm_eval.models.borders import encode_pairs
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.llama_cpp.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
 from lm_eval.models.llama_cpp.generation import Generator, Scorer
@@ -253,10 +253,8 @@ class GgufLM(LocalLM):
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         return [self.encode(text) for text in texts]
 
-    def _encode_pairs(
-        self, pairs: Sequence[tuple[str, str]]
-    ) -> Iterator[tuple[list[int], list[int]]]:
-        return (self.encode_pair(*pair) for pair in pairs)
+    def _encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
+        return encode_pairs(pairs, self._encode, self._tokenize, lambda: self.prefix_token_id)
 
     @property
     def encoder(self) -> Callable[[str], list[int]]:
@@ -267,15 +265,8 @@ class GgufLM(LocalLM):
         return b"".join(map(self.engine.piece, tokens)).decode("utf-8", "replace")
 
     def encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
-        """``(context, continuation)`` in tokens; the continuation is what follows the context's
-        length in the tokens of both together. White space between the two belongs to it."""
-        context, continuation = move_blanks(context, continuation)
-        if not context:
-            tokens = self.engine.tokenize(continuation)
-            prefix = self.prefix_token_id
-            return [prefix], tokens[1:] if tokens[:1] == [prefix] else tokens
-        start = self.encode(context)
-        return start, self.encode(context + continuation)[len(start) :]
+        """``(context, continuation)`` in tokens."""
+        return self._encode_pairs([(context, continuation)])[0]
 
 
 def _tokens_per_call(batch_size: int | str | None) -> int:

@@ -16,7 +16,7 @@ from jinja2 import TemplateError
 
 from lm_eval.errors import ModelError
 from lm_eval.models.base import LM, Capabilities
-from lm_eval.models.borders import move_blanks
+from lm_eval.models.borders import encode_pairs
 from lm_eval.models.hf.loading import find_tokenizer, import_torch, load_config, load_tokenizer
 from lm_eval.models.hf.options import chat_arguments, read_backend
 from lm_eval.models.hf.sources import converted, find_source
@@ -126,29 +126,10 @@ class Tokens:
         return [*([] if has_bos else self._before), *tokens, *self._after]
 
     def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
-        """The tokens of each context, and those of its continuation.
-
-        A causal model reads both as one text, whose tokens beyond the length of the context are the
-        continuation's. An encoder-decoder model reads each as a separate text.
-        """
-        moved = [move_blanks(*pair) for pair in pairs]
-        starts = self.encode([context for context, _ in moved])
-        if self._encloses:
-            ends = self.tokenize([continuation for _, continuation in moved])
-            return [
-                (start or [self.prefix], end) if context else self._behind_prefix(end)
-                for (context, _), start, end in zip(moved, starts, ends, strict=True)
-            ]
-        joined = self.encode([context + continuation for context, continuation in moved])
-        bare = iter(self.tokenize([continuation for context, continuation in moved if not context]))
-        return [
-            (start, both[len(start) :]) if context else self._behind_prefix(next(bare))
-            for (context, _), start, both in zip(moved, starts, joined, strict=True)
-        ]
-
-    def _behind_prefix(self, tokens: list[int]) -> tuple[list[int], list[int]]:
-        prefix = [self.prefix]
-        return prefix, tokens[1:] if tokens[:1] == prefix else tokens
+        """The tokens of each context, and those of its continuation."""
+        return encode_pairs(
+            pairs, self.encode, self.tokenize, lambda: self.prefix, are_apart=self._encloses
+        )
 
     # -- decoding ----------------------------------------------------------------------------
 
