@@ -15,7 +15,7 @@ from typing import Any
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.formats.grammar import Grammar
-from lm_eval.models.base import LM, Capabilities, is_ours, overridden, peek
+from lm_eval.models.base import LM, Capabilities, is_ours, overridden
 from lm_eval.models.hf.auto_batch import AutoBatch
 from lm_eval.models.hf.endings import BatchJob, Endings, ending_tokens
 from lm_eval.models.hf.engine import EngineOptions, HFEngine, fingerprint, is_usable
@@ -55,7 +55,6 @@ from lm_eval.requests import (
     GenerateRequest,
     LoglikelihoodRequest,
     Reply,
-    Request,
     RollingRequest,
 )
 from lm_eval.requests.build import with_text
@@ -339,22 +338,19 @@ class HFLM(HFFacts):
 
     # -- requests ----------------------------------------------------------------------------
 
-    def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
-        first, requests = peek(requests)
-        if first is None:
-            return
+    def _answers_of(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
         self._check_window()
-        called = self._methods_in_place(first.kind)
+        called = self._methods_in_place(kind)
         if not called:
             self._endings = Endings.of(self.model, self.tokenizer, self.think_end_token)
-            yield from super()._answers(requests)
+            yield from super()._answers_of(kind, requests)
             return
         self._called = {**self._called, **dict.fromkeys(called)}
         answer = {
             LoglikelihoodRequest.kind: self._score_pairs,
             RollingRequest.kind: self._score_texts,
             GenerateRequest.kind: self._continue_prompts,
-        }[first.kind]
+        }[kind]
         yield from enumerate(answer(with_text(list(requests), self.render)))  # type: ignore[operator]
 
     def _methods_in_place(self, kind: str) -> list[str]:

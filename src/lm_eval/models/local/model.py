@@ -161,14 +161,17 @@ class LocalLM(ExtensibleLM):
 
     def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
         first, requests = peek(requests)
-        if first is None:
-            return
+        if first is not None:
+            yield from self._answers_of(first.kind, requests)
+
+    def _answers_of(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
+        """The answers to requests of one kind, of which there is at least one."""
         answers: dict[str, Callable[[Any], Iterator[tuple[int, Answer]]]] = {
             LoglikelihoodRequest.kind: self._stream_scores,
             RollingRequest.kind: self._stream_texts,
             GenerateRequest.kind: self._stream_replies,
         }
-        yield from answers[first.kind](requests)
+        return answers[kind](requests)
 
     def _stream_scores(
         self, requests: Iterable[LoglikelihoodRequest]
