@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import argparse
-import io
 import json
 import sys
 from collections.abc import Callable
@@ -76,10 +75,8 @@ def _per_second(call: Callable[[], object]) -> float:
 
 
 def table(_: argparse.Namespace) -> dict[str, float]:
-    from rich.console import Console
-
-    from lm_eval.reports.table import print_results
     from lm_eval.scoring.results import TaskResult
+    from lm_eval.screen.scores import score_lines, score_rows
     from lm_eval.stats.estimates import share_estimate
 
     def result(number: int) -> TaskResult:
@@ -90,7 +87,7 @@ def table(_: argparse.Namespace) -> dict[str, float]:
 
     results = [result(number) for number in range(TABLE_ROWS)]
     start = process_time()
-    print_results(results, Console(file=io.StringIO(), width=100))
+    score_lines(score_rows(results, names_tasks=True), width=100)
     return {"table_s": process_time() - start}
 
 

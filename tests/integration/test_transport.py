@@ -253,7 +253,7 @@ def test_large_replies_wait_for_one_another(transport: Callable[..., Transport])
         with memory() as used:
             answers = ask_all(engine, server.url, 33)
         assert sum(isinstance(answer, RequestError) for answer in answers.values()) == 32
-        assert used[0] < 2 * 2 * most + 33 * 2**21
+        assert used[0] < 2 * 2 * most + 33 * 3 * 2**20  # without waiting: 32 bodies, twice
 
 
 def test_too_few_descriptors_are_one_message(transport: Callable[..., Transport]) -> None:
