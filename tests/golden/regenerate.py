@@ -1,4 +1,7 @@
-"""Write the exact prompts of the built-in formats, for review: ``python tests/golden/regenerate.py``.
+"""Write all golden files, for review: ``python tests/golden/regenerate.py``.
+
+Prompts of the built-in formats (below), of the judge (``regenerate_nuggets``), sampled formats
+(``regenerate_sampled``), and what tests compare with ``tests.support.golden``: tables and screens.
 
 Every format × 0 and 2 shots × plain and chat, for the France question of document 004; every format with
 a passage before the question, and with reasons in the example where it asks for them. The test beside
@@ -10,6 +13,9 @@ file has a line ``[role]`` before each message, ``[assistant, left open]`` where
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -132,16 +138,39 @@ def golden_prompts() -> Iterator[tuple[Path, str]]:
             yield FOLDER / f"{name.replace('::', '__')}-reasons.txt", reasons_prompt(name)
 
 
-def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
-    wanted = dict(golden_prompts())
-    for file in FOLDER.glob("*.txt"):
-        if file not in wanted:
-            file.unlink()
+def write(folder: Path, wanted: dict[Path, str]) -> None:
+    """Make these the only texts in a folder."""
+    for file in set(folder.glob("*.txt")) - set(wanted):
+        file.unlink()
     for file, text in wanted.items():
         file.write_bytes(text.encode())
-    print(f"{len(wanted)} prompts written to {FOLDER}. Read the diff before committing it.")
+    print(f"{len(wanted)} prompts written to {folder}")
+
+
+def main() -> int:
+    import regenerate_nuggets
+    import regenerate_sampled
+
+    write(FOLDER, dict(golden_prompts()))
+    write(regenerate_nuggets.FOLDER, dict(regenerate_nuggets.golden_prompts()))
+    regenerate_sampled.FILE.write_text(regenerate_sampled.golden(), encoding="utf-8")
+    print(f"12 formats written to {regenerate_sampled.FILE}")
+    tests = Path(__file__).parents[1]
+    users = [
+        str(file)
+        for file in sorted(tests.rglob("test_*.py"))
+        if "from tests.support.golden import" in file.read_text(encoding="utf-8")
+    ]
+    print(f"pytest   {len(users)} modules, for tables and screens")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", *users],
+        cwd=tests.parent,
+        env={**os.environ, "REGENERATE": "1"},
+        check=False,
+    )
+    print("Read the diff before committing it.")
+    return done.returncode
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

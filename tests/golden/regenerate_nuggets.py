@@ -1,8 +1,8 @@
-"""Write the exact prompts of the judge of nuggets: ``python tests/golden/regenerate_nuggets.py``.
+"""The exact prompts of the judge of nuggets; ``python tests/golden/regenerate.py`` writes them.
 
 Every prompt type in every language, every output format with and without reasoning, every domain, a
 prompt with an example, and one whose data try to break out. The test beside this file compares and never
-writes; run this by hand after a change that is meant, raise the version, and read the diff.
+writes. After a change that is meant, raise the version, and read the diff.
 
 A line ``[role]`` stands before each message.
 """
@@ -80,18 +80,3 @@ def golden_prompts() -> Iterator[tuple[Path, str]]:
     """File and text of every golden prompt."""
     for name, messages in cases():
         yield FOLDER / f"{name}.txt", shown(messages)
-
-
-def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
-    wanted = dict(golden_prompts())
-    for file in FOLDER.glob("*.txt"):
-        if file not in wanted:
-            file.unlink()
-    for file, text in wanted.items():
-        file.write_bytes(text.encode())
-    print(f"{len(wanted)} prompts written to {FOLDER}. Read the diff before committing it.")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,8 +1,7 @@
-"""Write twelve sampled formats of the France question, for review.
+"""Twelve sampled formats of the France question; ``python tests/golden/regenerate.py`` writes them.
 
-``python tests/golden/regenerate_sampled.py``
-The test beside this file compares and never writes; run this by hand after a change that is meant, and
-read the diff. Each prompt is what the model sees, with the right answer in ⟨ ⟩.
+The test beside this file compares and never writes. Each prompt is what the model sees, with the right
+answer in ⟨ ⟩.
 """
 
 from __future__ import annotations
@@ -45,8 +44,3 @@ def golden() -> str:
         slots = ", ".join(f"{slot} {value!r}" for slot, value in one.slots.items())
         parts.append(f"=== {one.name}: {slots}\n{prompt(one.format)}\n")
     return "\n".join(parts)
-
-
-if __name__ == "__main__":
-    FILE.write_text(golden(), encoding="utf-8")
-    print(f"Written to {FILE}. Read the diff before committing it.")

@@ -1,4 +1,4 @@
-"""The judge's exact prompts. To change them: ``python tests/golden/regenerate_nuggets.py``."""
+"""The judge's exact prompts. To change them: ``python tests/golden/regenerate.py``."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PROMPTS = dict(golden.golden_prompts())
 
 @pytest.mark.parametrize("file", PROMPTS, ids=lambda file: file.stem)
 def test_prompt_is_the_golden_one(file: Path) -> None:
-    command = "python tests/golden/regenerate_nuggets.py"
+    command = "python tests/golden/regenerate.py"
     assert file.is_file(), f"{file.name} is missing: run `{command}`"
     assert PROMPTS[file] == file.read_bytes().decode()
 

@@ -1,4 +1,4 @@
-"""Twelve sampled formats, word for word. ``python tests/golden/regenerate_sampled.py`` writes them."""
+"""Twelve sampled formats, word for word. ``python tests/golden/regenerate.py`` writes them."""
 
 from __future__ import annotations
 
