@@ -124,6 +124,11 @@ def _explanation(module: str, name: str) -> str:
             f"the Python of its tasks lives; of that, {', '.join(helpers)} can be imported. Copy what "
             "you need beside your own task, or install that release."
         )
+    if "._" in f"{module}.{name}":
+        return (
+            f"{module} has no {name!r} here. Private names of release {RELEASE} of EleutherAI's harness "
+            "cannot be imported; docs/harness.md lists the public ones."
+        )
     known = [key for key, its_home in NAMES.get(module, {}).items() if its_home.is_here]
     return (
         f"{module} has no {name!r}, neither here nor in release {RELEASE} of EleutherAI's harness, "

@@ -49,7 +49,7 @@ class TaskDocs(HarnessMethods):
     shows_redacted = False
     """Whether the user asks to see what ``redact`` hides."""
     config: TaskConfig
-    format_name: str | None
+    format_name: str | None = None
     parity: bool
 
     def overrides(self, name: str) -> bool:

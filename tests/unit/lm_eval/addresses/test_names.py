@@ -87,6 +87,12 @@ def test_a_name_that_0_4_13_did_not_have_either(statement: str, message: str) ->
         exec(statement, {})
 
 
+def test_a_private_name_is_not_said_to_be_missing_from_0_4_13() -> None:
+    for statement in ("from lm_eval._cli.utils import x", "from lm_eval.api.metrics import _mean"):
+        with pytest.raises(ImportError, match=r"Private names of release 0\.4\.13"):
+            exec(statement, {})
+
+
 def test_names_can_be_asked_for_as_features() -> None:
     """Programs ask so whether a release is old or new."""
     assert not hasattr(lm_eval.tasks, "initialize_tasks")
