@@ -59,8 +59,6 @@ class Stored:
     @property
     def kind(self) -> str:
         """Why labels are missing; ``read`` where none is."""
-        if self.row.get("alarm"):
-            return "canary"
         return self.reading.error_type or READ
 
 

@@ -161,7 +161,6 @@ def _judge(judge: Any) -> dict[str, Any]:
 AUTO = "auto"
 """In place of a prompt type: one is chosen by the nuggets of each topic."""
 COMBINE = ("median", "dawid_skene")
-CANARIES = ("none", "absent", "verbatim", "both")
 SNIPPET_CHECKS = ("off", "flag", "downgrade", "drop")
 CONSTRAIN = ("off", "auto", "on", "likelihood", "evidence")
 
@@ -260,7 +259,7 @@ class ModelConfig(_Section):
         "(score each label of each nugget instead of asking for text), or evidence (score how much "
         "likelier the passage makes each nugget; for small models)",
     )
-    seed: int = _setting(1234, whole(0), "seed of delimiters, canaries and intervals")
+    seed: int = _setting(1234, whole(0), "seed of delimiters and intervals")
 
 
 @dataclass(repr=False)
@@ -302,12 +301,6 @@ class EvaluationConfig(_Section):
     )
     combine: str = _setting(
         "median", one_of(COMBINE), "how judges are combined: median or dawid_skene"
-    )
-    canary: str = _setting(
-        "none",
-        one_of(CANARIES),
-        "nuggets with a known label in every batch, against passages that manipulate the judge: none, "
-        "absent, verbatim or both",
     )
     snippet_check: str = _setting(
         "flag",
@@ -433,7 +426,8 @@ def _entries(given: Mapping[str, Any], path: str) -> Iterable[tuple[str, str, An
             )
             raise _located(problem, path, (str(section),))
         for name, value in values.items():
-            yield section, str(name), value
+            if (section, name, value) != ("evaluation", "canary", "none"):  # in files of before
+                yield section, str(name), value
 
 
 def _located(error: ConfigurationError, path: str, keys: tuple[str, ...]) -> ConfigurationError:

@@ -36,7 +36,7 @@ def test_summary_and_the_first_of_each_kind(tmp_path: Path) -> None:
     done = analysed(str(path))
     assert done.returncode == 0, done.stderr
     assert "4 replies" in done.stdout
-    for kind in ("format_error", "incomplete_index", "canary", "read"):
+    for kind in ("format_error", "incomplete_index", "read"):
         assert f"── {kind}: " in done.stdout
     assert "1 replies are read otherwise than when they were stored." in done.stdout
     assert "\\x1b[31mno idea" in done.stdout

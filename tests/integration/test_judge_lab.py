@@ -198,7 +198,7 @@ def test_reread_with_another_format_type(work: Workplace) -> None:
 
 
 def test_reread_puts_labels_together_as_the_judge_did(work: Workplace) -> None:
-    """Several orders, questions asked again, canaries: the same reader changes nothing."""
+    """Several orders, questions asked again, canaries of before: the same reader changes nothing."""
     count = iter(range(1000))
 
     def forgetful(question: Question) -> str:
@@ -206,10 +206,13 @@ def test_reread_puts_labels_together_as_the_judge_did(work: Workplace) -> None:
         return json.dumps(labels if next(count) % 3 else labels[:-1])
 
     with FaultyServer(ToyJudge(forgetful)) as server:
-        options = ("--permutations", "3", "--canary", "absent", "--gold", gold(work))
+        options = ("--permutations", "3", "--gold", gold(work))
         done = work.run(server.url, *options)
     assert done.code == 0, done.err
     config = work.summary()["config"]["model"]["format_type"]
+    path = work.folder / "out" / "replies.jsonl"
+    old = [_with_canary(json.loads(line)) for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in old))
     again = lab(
         *(work, "reread", "out", "--scorer", f"nugget_labels,format_type={config}"),
         *("-o", "again.jsonl"),
@@ -217,6 +220,14 @@ def test_reread_puts_labels_together_as_the_judge_did(work: Workplace) -> None:
     assert again.code == 0, again.err
     rows = [json.loads(line) for line in (work.folder / "again.jsonl").read_text().splitlines()]
     assert [row["after"]["answer"] for row in rows] == [row["before"]["answer"] for row in rows]
+
+
+def _with_canary(row: dict[str, Any]) -> dict[str, Any]:
+    """A reply as versions with canaries stored it: the first label is that of a made-up nugget."""
+    reply = json.dumps(["not_support", *json.loads(row["reply"])])
+    canary = {"kind": "absent", "text": "Nobody said this.", "place": 0}
+    count = row["expected_count"] + 1
+    return {**row, "reply": reply, "expected_count": count, "canaries": [canary], "alarm": None}
 
 
 def test_replies_of_an_older_version_are_matched_by_topic(work: Workplace) -> None:

@@ -209,7 +209,7 @@ def test_a_passage_of_a_megabyte(work: Workplace) -> None:
     work.topics({"t1": (passage, TOPICS["t1"][1])})
     judge = ToyJudge()
     with FaultyServer(judge) as server:
-        done = work.run(server.url, "--canary", "both")
+        done = work.run(server.url)
     assert done.code == 0, done.err
     assert judge.asked[0].data.passage == passage
     assert work.labels()["t1"][0] == "support"
@@ -226,7 +226,6 @@ def test_wrong_values_of_flags(work: Workplace) -> None:
     said(run(work, "--model", "dumy"), "Did you mean 'dummy'?")
     said(run(work, "--promt_type", "x"), "Did you mean '--prompt_type'?")
     said(run(work, "--max_failed", "1x"), "--max_failed")
-    said(run(work, "--canary", "yes"), "absent")
     said(run(work, "--confidence", "1"), "--confidence")
     said(run(work, "--judges", "dumy:x=1"), "Did you mean 'dummy'?")
     said(run(work, "--output_path", "nuggets.jsonl"), "nuggets.jsonl")

@@ -48,7 +48,7 @@ def preview(args: argparse.Namespace) -> int:
     print(f"{name}, version {info.version}, fingerprint {info.fingerprint}")
     print(f"Item {visible(item.name)}: {len(item.nuggets)} nuggets in {len(calls)} calls")
     for number, call in enumerate(calls, 1):
-        for message in caller.messages(call):
+        for message in caller.prompt(call).as_dicts():
             print(f"── call {number}, {message['role']}")
             print(visible(message["content"], keep="\n\t"))
     return 0

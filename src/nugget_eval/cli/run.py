@@ -141,7 +141,6 @@ def _judge_table(done: Evaluation) -> FittingTable:
             Cells(
                 name=visible(judged.shown_name, 60),
                 labelled=f"{read:,}/{len(labels):,} ({percent(read, len(labels))})",
-                alarms=count(counts.alarms) if counts.alarms else "",
                 failed=count(counts.failed) if counts.failed else "",
                 **_replies_and_usage([counts], usage),
                 cost=amount(cost, cost_digits(cost)) if cost is not None else "",
@@ -153,7 +152,6 @@ def _judge_table(done: Evaluation) -> FittingTable:
         Column("replies", "Replies", is_number=True, stays=True),
         Column("complete", "Complete", is_number=True, stays=True),
         Column("conforming", "In format", is_number=True),
-        Column("alarms", "Void", is_number=True),
         Column("failed", "Failed", is_number=True),
         Column("tokens", "Tokens", is_number=True),
         Column("time", "Time", is_number=True, stays=True),
@@ -184,12 +182,6 @@ def _remarks(done: Evaluation) -> list[str]:
             kinds = sorted(counts.problems.items(), key=lambda kind: (-kind[1], kind[0]))
             causes = ", ".join(f"{number:,} {kind}" for kind, number in kinds)
             lines.append(f"{name}: replies that left labels missing: {causes}.{_example(judged)}")
-        if counts.alarms:
-            lines.append(
-                f"{name}: {counts.alarms:,} of {counts.total:,} replies are void, because a nugget with "
-                "a known label was given another: the passage may have taken over the judge, or the "
-                "judge does not read it."
-            )
         too_long = counts.problems.get("too_long", 0)
         if too_long:
             lines.append(
@@ -223,7 +215,7 @@ def _example(judged: Judged) -> str:
     """One of the replies that left labels missing, in words; "" if none has text."""
     unread = (reply for reply in judged.replies if reply.missing and reply.text.strip())
     reply = next(unread, None)
-    if reply is None or reply.alarm is not None:
+    if reply is None:
         return ""
     why = reply.reading.reason if reply.reading is not None else ""
     excerpt = visible(known_secrets().hide(reply.text.strip()), _EXCERPT)

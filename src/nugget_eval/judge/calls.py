@@ -1,16 +1,13 @@
-"""The calls to a judge: batches of nuggets in several orders, with canaries, and follow-up calls.
+"""The calls to a judge: batches of nuggets in several orders, and follow-up calls.
 
-In: items and the config. Out: ``Call``s, and the request for each of them. A canary is a nugget with a
-known label; a reply that gets it wrong is void.
+In: items and the config. Out: ``Call``s, and the prompt and the requests of each of them.
 """
 
 from __future__ import annotations
 
-import hashlib
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -51,7 +48,7 @@ PROBLEMS = {
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One question to the judge: some nuggets of an item in one order, with canaries among them."""
+    """One question to the judge: some nuggets of an item in one order."""
 
     item: int
     permutation: int
@@ -61,17 +58,11 @@ class Call:
     stage: str = ASK
     problem: str | None = None
     """Why the nuggets are asked again: a key of ``PROBLEMS``."""
-    canaries: tuple[Canary, ...] = ()
 
     @property
     def count(self) -> int:
         """The number of labels that the reply must have."""
-        return len(self.numbers) + len(self.canaries)
-
-    def label_positions(self) -> list[int]:
-        """The positions, among the labels of the reply, of those for ``numbers``."""
-        taken = {canary.place for canary in self.canaries}
-        return [position for position in range(self.count) if position not in taken]
+        return len(self.numbers)
 
 
 class JudgeCaller:
@@ -106,8 +97,7 @@ class JudgeCaller:
             for start in range(0, len(item.nuggets), size):
                 batch = range(start, min(start + size, len(item.nuggets)))
                 for turn, order in enumerate(_orders(batch, evaluation.permutations)):
-                    call = Call(index, turn, order, model.max_tokens)
-                    calls.append(self._with_canaries(call))
+                    calls.append(Call(index, turn, order, model.max_tokens))
         return calls
 
     def again(
@@ -116,19 +106,7 @@ class JudgeCaller:
         """Calls for the nuggets a reply left out: all in one call, or each in its own."""
         limit = self._config.model.max_tokens * 2 if was_cut else call.max_tokens
         groups = [tuple(missing)] if stage != SINGLE else [(number,) for number in missing]
-        return [
-            self._with_canaries(Call(call.item, call.permutation, group, limit, stage, problem))
-            for group in groups
-        ]
-
-    def _with_canaries(self, call: Call) -> Call:
-        which = self._config.evaluation.canary
-        if which == "none":
-            return call
-        item = self.items[call.item]
-        texts = [item.nuggets[number].text for number in call.numbers]
-        canaries = canaries_for(which, item.passage, texts, (self._config.model.seed, call.stage))
-        return replace(call, canaries=canaries)
+        return [Call(call.item, call.permutation, group, limit, stage, problem) for group in groups]
 
     # How they are asked
 
@@ -164,20 +142,14 @@ class JudgeCaller:
             return {EVIDENCE: evidence_info()}
         return {name: how.info for name, how in self.formats().items()}
 
-    def messages(self, call: Call) -> list[dict[str, str]]:
-        """The prompt of a call as ``{"role": …, "content": …}`` messages."""
-        return self._chat(call).as_dicts()
-
-    def context(self, call: Call) -> Context:
-        """The prompt of a call as the model expects it: plain text for a model without chat."""
-        return self._as_taken(self._chat(call))
-
-    def _as_taken(self, chat: Chat) -> Context:
+    def as_taken(self, chat: Chat) -> Context:
+        """A prompt as the model expects it: plain text for a model without chat."""
         if self._as_chat:
             return chat
         return Prompt(tuple(f"{message.content}\n\n" for message in chat.messages))
 
-    def _chat(self, call: Call) -> Chat:
+    def prompt(self, call: Call) -> Chat:
+        """The prompt of a call; of two that evidence is weighed by, the one with the passage."""
         item, model = self.items[call.item], self._config.model
         if self.held_by == EVIDENCE:
             return evidence_prompts(item.query, item.passage)[0]
@@ -186,7 +158,7 @@ class JudgeCaller:
             self.prompt_type(item),
             item.query,
             item.passage,
-            with_canaries(texts, call.canaries),
+            texts,
             model.format_type,
             seed=model.seed,
             domain=model.domain,
@@ -195,30 +167,24 @@ class JudgeCaller:
             retry_reason=None if call.problem is None else PROBLEMS[call.problem],
         ).chat
 
-    def request(self, call: Call, task: str) -> GenerateRequest:
-        """The request for a call; its index does not depend on other calls."""
-        index = call.permutation * len(self.items[call.item].nuggets) + min(call.numbers)
-        return GenerateRequest(
-            *(task, call.item, index, self.context(call), self.gen_kwargs(call)),
-            grammar=self._grammar(call) if self.held_by == ENFORCED else None,
-        )
-
-    def requests(self, call: Call, task: str) -> tuple[Request, ...]:
+    def requests(self, call: Call, prompt: Chat, task: str) -> tuple[Request, ...]:
         """What is asked for a call: a text, or likelihoods for its one nugget.
 
         They are those of its labels; or of its beginnings, after the passage and then without it.
+        The index of a request does not depend on other calls.
         """
         if self.held_by == EVIDENCE:
             return self._evidence_requests(call, task)
-        if self.held_by != LIKELIHOOD:
-            return (self.request(call, task),)
-        asked = self.request(call, task)
-        return tuple(
-            LoglikelihoodRequest(
-                task, call.item, asked.index * len(LABELS) + n, asked.context, text
+        index = call.permutation * len(self.items[call.item].nuggets) + min(call.numbers)
+        context = self.as_taken(prompt)
+        if self.held_by == LIKELIHOOD:
+            return tuple(
+                LoglikelihoodRequest(task, call.item, index * len(LABELS) + n, context, text)
+                for n, text in enumerate(self.label_texts(call).values())
             )
-            for n, text in enumerate(self.label_texts(call).values())
-        )
+        grammar = self._grammar(call) if self.held_by == ENFORCED else None
+        kwargs = self.gen_kwargs(call)
+        return (GenerateRequest(task, call.item, index, context, kwargs, grammar=grammar),)
 
     def _evidence_requests(self, call: Call, task: str) -> tuple[Request, ...]:
         item, [number] = self.items[call.item], call.numbers
@@ -227,7 +193,7 @@ class JudgeCaller:
         return tuple(
             LoglikelihoodRequest(task, call.item, first + turn * len(texts) + n, context, text)
             for turn, chat in enumerate(evidence_prompts(item.query, item.passage))
-            for context in [self._as_taken(chat)]
+            for context in [self.as_taken(chat)]
             for n, text in enumerate(texts)
         )
 
@@ -303,8 +269,6 @@ class JudgeCaller:
         """Why texts cannot be scored in place of replies; None if they can."""
         if not model.capabilities.loglikelihood:
             return f"{type(model).__name__} cannot score text; use a local model or --constrain on"
-        if self._config.evaluation.canary != "none":
-            return "canaries need several nuggets in a prompt; add --canary none"
         if how == EVIDENCE:
             asked = self._config.model
             others = {
@@ -335,92 +299,3 @@ def _examples(path: str | None) -> tuple[Example, ...]:
     if path is None:
         return ()
     return load_examples(None if path == BUILTIN else path)
-
-
-# Canaries
-
-
-Kind = Literal["absent", "verbatim"]
-_PEOPLE = ("Orlena Vastrick", "Tobin Marrowell", "Ysolde Carnaby", "Hale Dunstergrove")
-_DEEDS = ("catalogued", "restored", "auctioned", "surveyed", "repainted", "inherited")
-_THINGS = ("brass lanterns", "glass barometers", "tin weathercocks", "ivory metronomes")
-_PLACES = ("Quillhaven", "Brackenmoor", "Sundermark", "Velmora")
-_SENTENCE = re.compile(r"[^.!?。！？\n]{20,300}[.!?。！？]")
-_MOST_READ = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Canary:
-    """A nugget whose label is known, and its place among the nuggets of the batch."""
-
-    kind: Kind
-    text: str
-    place: int
-
-    def is_alarmed_by(self, label: Label | None) -> bool:
-        """Whether this label shows that the reply does not judge the passage."""
-        if self.kind == "absent":
-            return label == "support"
-        return label == "not_support"
-
-
-def canaries_for(
-    which: str, passage: str, nuggets: Sequence[str], seed: object
-) -> tuple[Canary, ...]:
-    """The canaries of a batch; the same ones for the same seed and data."""
-    number = _number(seed, passage, *nuggets)
-    kinds: dict[str, tuple[Kind, ...]] = {
-        "none": (),
-        "absent": ("absent",),
-        "verbatim": ("verbatim",),
-        "both": ("absent", "verbatim"),
-    }
-    canaries: list[Canary] = []
-    for kind in kinds[which]:
-        text = _absent(number, passage) if kind == "absent" else _verbatim(number, passage)
-        if text is not None:
-            place = number // 7 % (len(nuggets) + len(canaries) + 1)
-            # A place at or before one that is taken moves that one on.
-            canaries = [replace(c, place=c.place + (c.place >= place)) for c in canaries]
-            canaries.append(Canary(kind, text, place))
-        number //= 11
-    return tuple(canaries)
-
-
-def with_canaries(nuggets: Sequence[str], canaries: Sequence[Canary]) -> list[str]:
-    """The nuggets with the canaries in their places."""
-    texts = list(nuggets)
-    for canary in sorted(canaries, key=lambda canary: canary.place):
-        texts.insert(canary.place, canary.text)
-    return texts
-
-
-def _absent(number: int, passage: str) -> str:
-    """A statement about people and places that are made up, so that no passage supports it."""
-    text = ""
-    for turn in range(50):
-        left = number + turn * 7919
-        parts = []
-        for words in (_PEOPLE, _DEEDS, _THINGS, _PLACES):
-            left, index = divmod(left, len(words))
-            parts.append(words[index])
-        person, deed, things, where = parts
-        text = f"{person} {deed} {left % 880 + 113} {things} in {where}."
-        if person not in passage and where not in passage:
-            break
-    return text
-
-
-def _verbatim(number: int, passage: str) -> str | None:
-    """A sentence of the passage; None if it has no plain one."""
-    sentences = _SENTENCE.findall(passage[:_MOST_READ])
-    return sentences[number % len(sentences)].strip() if sentences else None
-
-
-def _number(*parts: object) -> int:
-    digest = hashlib.sha256()
-    for part in parts:
-        data = repr(part).encode("utf-8", "backslashreplace")
-        digest.update(b"%d:" % len(data))
-        digest.update(data)
-    return int.from_bytes(digest.digest()[:12], "big")

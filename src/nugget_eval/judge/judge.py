@@ -16,7 +16,7 @@ from lm_eval.answers.ask import AnswerCache, ask_all
 from lm_eval.answers.exchange import DocSink
 from lm_eval.answers.keys import DocKeys
 from lm_eval.errors import LmEvalWarning
-from lm_eval.formats.assemble import Turn
+from lm_eval.formats.assemble import Chat, Turn
 from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, GenerateRequest, LoglikelihoodRequest, Reply
 from lm_eval.requests.values import Estimated, Usage
@@ -44,8 +44,7 @@ _NOT_ASKED = Asked(Turn(""), (), (), (), "")
 class JudgedReply:
     """A reply, the labels that count from it, and how they were found.
 
-    ``labels`` are those of ``call.numbers``; all None if the request failed (``failed`` says why)
-    or a canary alarmed (``alarm`` is its kind).
+    ``labels`` are those of ``call.numbers``; all None if the request failed (``failed`` says why).
     """
 
     call: Call
@@ -55,7 +54,6 @@ class JudgedReply:
     thinking: str | None = None
     reading: LabelReading | None = None
     verdicts: tuple[Verdict | None, ...] = ()
-    alarm: str | None = None
     failed: str | None = None
     too_long: bool = False
     """True if it was never sent, because the model would have seen only the end of the prompt."""
@@ -63,6 +61,8 @@ class JudgedReply:
     """Label → log-likelihood, if labels were scored; ``text`` is then the likeliest reply."""
     evidence: PassageEvidence | None = None
     """Set if the nugget was scored; ``text`` is then a reply with the label that follows."""
+    prompt: Chat | None = None
+    """What was asked, if prompts are logged."""
 
     @property
     def missing(self) -> list[int]:
@@ -77,8 +77,6 @@ class JudgedReply:
             return "failed"
         if self.too_long:
             return "too_long"
-        if self.alarm is not None:
-            return "canary"
         if not self.missing:
             return None
         error = self.reading.error_type if self.reading is not None else None
@@ -141,6 +139,7 @@ class Judge:
         self.caller.constrain(model)
         self._usage: list[Usage] = []
         self._gives_up = gives_up
+        self.keeps_prompts = config.logging.log_prompts
         self._unread_at_start: int | None = 0
         """Replies so far, as long as none of them held a label; then None."""
 
@@ -177,7 +176,9 @@ class Judge:
         """The number of calls in the first stage, and their estimated usage."""
         calls = self.caller.first()
         return len(calls), self._model.estimate(
-            request for call in calls for request in self.caller.requests(call, self.name)
+            request
+            for call in calls
+            for request in self.caller.requests(call, self.caller.prompt(call), self.name)
         )
 
     # Asking
@@ -190,14 +191,13 @@ class Judge:
     def _next_calls(self, replies: Sequence[JudgedReply], stage: str) -> list[Call]:
         """The calls of the stage after this one.
 
-        A reply that a canary voided is not asked for again, because its passage would get another chance
-        to take over. A request that failed for good is sent again by the next run.
+        A request that failed for good is sent again by the next run.
         """
         stages = self._stages()
         following = stages[stages.index(stage) + 1 :][:1]
         calls = []
         for reply in replies:
-            is_final = reply.alarm or reply.too_long or reply.failed is not None
+            is_final = reply.too_long or reply.failed is not None
             if not following or not reply.missing or is_final:
                 continue
             if following[0] == SINGLE and len(reply.call.numbers) == 1 and reply.call.problem:
@@ -213,15 +213,20 @@ class Judge:
 
     def _asked(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
         """The replies to all calls of a stage; calls too long for the model's window come last."""
-        fitted = [self._fitted(call) for call in calls]
-        cut = [
-            JudgedReply(call, (None,) * len(call.numbers), too_long=True)
-            for call, fits in zip(calls, fitted, strict=True)
-            if fits is None
-        ]
-        return [*self._streamed([call for call in fitted if call is not None], stage), *cut]
+        asked = _Stage(self, f"{self.name}, {stage}", calls)
+        usage = ask_all(
+            [asked],
+            [asked],
+            self._model,
+            kept=self._kept,
+            max_failed=self._config.evaluation.max_failed,
+            shows_progress=self._config.logging.progress,
+        )
+        self._usage += usage.values()
+        replies = [asked.replies[place] for place in range(len(calls))]
+        return sorted(replies, key=lambda reply: reply.too_long)
 
-    def _fitted(self, call: Call) -> Call | None:
+    def fitted(self, call: Call, prompt: Chat) -> Call | None:
         """The call with a token limit that fits the window; None if the prompt would be cut.
 
         A backend cuts a prompt at its beginning, where the rules are and the passage begins.
@@ -229,7 +234,7 @@ class Judge:
         window, encode = _window(self._model), self._model.encoder
         if window is None or encode is None:
             return call
-        text = self._model.render(self.caller.context(call))
+        text = self._model.render(self.caller.as_taken(prompt))
         least = self._config.model.max_tokens
         if self.caller.is_scored:
             least = _LABEL_ROOM
@@ -241,26 +246,18 @@ class Judge:
         room = window - len(encode(text))
         return replace(call, max_tokens=min(call.max_tokens, room)) if room >= least else None
 
-    def _streamed(self, calls: Sequence[Call], stage: str) -> list[JudgedReply]:
-        if not calls:
-            return []
-        wave = _Wave(f"{self.name}, {stage}", calls, self.caller)
-        sink = _ReplySink(self, calls)
-        usage = ask_all(
-            [wave],
-            [sink],
-            self._model,
-            kept=self._kept,
-            max_failed=self._config.evaluation.max_failed,
-            shows_progress=self._config.logging.progress,
-        )
-        self._usage += usage.values()
-        return [sink.replies[place] for place in range(len(calls))]
-
     # Reading
 
+    def read_answers(self, call: Call, answers: Sequence[Any]) -> JudgedReply:
+        """Read what the model answered to the requests of a call."""
+        if self.caller.held_by == EVIDENCE:
+            return self.read_evidence(call, answers)
+        if self.caller.held_by == LIKELIHOOD:
+            return self.read_scores(call, answers)
+        return self.read(call, answers[0])
+
     def read(self, call: Call, reply: str) -> JudgedReply:
-        """Read a reply: its labels, canaries and snippets."""
+        """Read a reply: its labels and snippets."""
         item = self.caller.items[call.item]
         how = self.caller.format(item)
         shown = (item.query, item.passage, *(item.nuggets[number].text for number in call.numbers))
@@ -268,24 +265,14 @@ class Judge:
         check = self._config.evaluation.snippet_check if how.prompt_type.reasons else "off"
         reasoned = read_reasoning(str(reply)) if check != "off" else ()
         checked = check_snippets(reading.labels, reasoned, item.passage, check)
-        alarm = next(
-            (
-                canary.kind
-                for canary in call.canaries
-                if canary.is_alarmed_by(reading.labels[canary.place])
-            ),
-            None,
-        )
-        positions = call.label_positions()
         return JudgedReply(
             call,
-            tuple(None if alarm else checked[position].label for position in positions),
+            tuple(label.label for label in checked),
             str(reply),
             getattr(reply, "finish", None),
             getattr(reply, "reasoning", None),
             reading,
-            tuple(checked[position].verdict for position in positions),
-            alarm,
+            tuple(label.verdict for label in checked),
         )
 
     def read_scores(self, call: Call, answers: Sequence[Any]) -> JudgedReply:
@@ -306,7 +293,7 @@ class Judge:
         """Give up, or warn, if this is the last of the first replies and none of them held a label."""
         if self._unread_at_start is None:
             return
-        if reply.alarm is not None or any(reply.labels):
+        if any(reply.labels):
             self._unread_at_start = None
             return
         if reply.call.stage == SINGLE:
@@ -369,52 +356,53 @@ def _window(model: LM) -> int | None:
     return size if isinstance(size, int) else None
 
 
-@dataclass(frozen=True)
-class _Name:
-    name: str
+class _Stage(DocSink):
+    """The calls of one stage: a source of requests, each prompt composed as the model takes it, and
+    the reader of the replies."""
 
-
-class _Wave:
-    """The calls of one stage as a source of requests; prompts are built when they are needed."""
-
-    def __init__(self, name: str, calls: Sequence[Call], caller: JudgeCaller) -> None:
-        self.task = _Name(name)
+    def __init__(self, judge: Judge, name: str, calls: Sequence[Call]) -> None:
+        caller = judge.caller
+        self.name = name
         self.num_requests = sum(map(caller.count_requests, calls))
         kind = LoglikelihoodRequest.kind if caller.is_scored else GenerateRequest.kind
         self.counts: Mapping[str, int] = {kind: self.num_requests}
-        self.calls = calls
         self.keys: DocKeys | None = None
-        self._caller = caller
+        self.replies: dict[int, JudgedReply] = {}
+        self._judge = judge
+        self._calls = list(calls)
+
+    @property
+    def task(self) -> _Stage:
+        """What carries the name."""
+        return self
 
     def asked_at(self, wanted: bytes | bytearray) -> Iterator[tuple[int, DocRequests]]:
         return ((doc.doc_id, doc) for doc in self.asked() if wanted[doc.doc_id])
 
     def asked(self) -> Iterator[DocRequests]:
-        for index, call in enumerate(self.calls):
-            requests = self._caller.requests(call, self.task.name)
-            context = self._caller.context(call)
-            yield DocRequests(index, _NOT_ASKED, (), context, requests)
+        caller = self._judge.caller
+        for place, call in enumerate(self._calls):
+            prompt = caller.prompt(call)
+            fitted = self._judge.fitted(call, prompt)
+            if fitted is not None:
+                self._calls[place] = fitted
+            requests = () if fitted is None else caller.requests(fitted, prompt, self.name)
+            yield DocRequests(place, _NOT_ASKED, (), prompt, requests)
 
-
-class _ReplySink(DocSink):
-    """Reads the replies of a stage as they come in."""
-
-    def __init__(self, judge: Judge, calls: Sequence[Call]) -> None:
-        self._judge = judge
-        self._calls = calls
-        self.replies: dict[int, JudgedReply] = {}
-
-    def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:  # noqa: ARG002
+    def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
         call = self._calls[place]
-        held_by = self._judge.caller.held_by
-        if held_by == EVIDENCE:
-            self.replies[place] = self._judge.read_evidence(call, answers)
-        elif held_by == LIKELIHOOD:
-            self.replies[place] = self._judge.read_scores(call, answers)
-        else:
-            self.replies[place] = self._judge.read(call, answers[0])
-        self._judge.check_able(self.replies[place])
+        if not answers:
+            self._add(place, doc, JudgedReply(call, (None,) * call.count, too_long=True))
+            return
+        reply = self._judge.read_answers(call, answers)
+        self._add(place, doc, reply)
+        self._judge.check_able(reply)
 
     def miss(self, place: int, doc: DocRequests, answers: Sequence[Any], why: str) -> None:  # noqa: ARG002
         call = self._calls[place]
-        self.replies[place] = JudgedReply(call, (None,) * len(call.numbers), failed=why)
+        self._add(place, doc, JudgedReply(call, (None,) * call.count, failed=why))
+
+    def _add(self, place: int, doc: DocRequests, reply: JudgedReply) -> None:
+        if self._judge.keeps_prompts and isinstance(doc.context, Chat):
+            reply = replace(reply, prompt=doc.context)
+        self.replies[place] = reply

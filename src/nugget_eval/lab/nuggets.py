@@ -20,7 +20,6 @@ from lm_eval.lab.reread.items import ReadAgain, Rereading, Verdict
 from nugget_eval.data.files import read_labelled
 from nugget_eval.data.rows import read_rows
 from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY
-from nugget_eval.judge.calls import Canary
 from nugget_eval.judge.voting import combine, median_label
 from nugget_eval.prompts.catalogue import get_output_format
 from nugget_eval.reading.spellings import LABELS, Label
@@ -264,6 +263,9 @@ def _flaw(row: Mapping[str, Any]) -> str | None:
 
 
 READER_NAME = "nugget_labels"
+VOIDED_BY = {"absent": "support", "verbatim": "not_support"}
+"""Earlier versions could put nuggets of known labels into a batch (``canaries``): kind → the label
+that voids the reply."""
 
 
 def reread_folder(folder: JudgedFolder, reader: BoundReader) -> Rereading:
@@ -320,7 +322,7 @@ def _item(
 
 def _labels(row: Mapping[str, Any], reader: BoundReader) -> tuple[list[Label | None], Verdict]:
     """The labels of a reply, one per nugget it was asked about, and how they were read."""
-    canaries = [Canary(**canary) for canary in row.get("canaries") or ()]
+    canaries = {canary["place"]: canary["kind"] for canary in row.get("canaries") or ()}
     count = int(row["expected_count"])
     reply = str(row.get("reply") or "")
     if reader.name == READER_NAME:
@@ -330,10 +332,9 @@ def _labels(row: Mapping[str, Any], reader: BoundReader) -> tuple[list[Label | N
         how = Verdict(0.0, None, reading.format_used, reading.span, reading.error_type)
     else:
         labels, how = _by_other(row, reader, count, reply)
-    if any(canary.is_alarmed_by(labels[canary.place]) for canary in canaries):
+    if any(labels[place] == VOIDED_BY[kind] for place, kind in canaries.items()):
         return [None] * len(row["nuggets"]), Verdict(0.0, None, reason="canary")
-    taken = {canary.place for canary in canaries}
-    kept = [label for index, label in enumerate(labels) if index not in taken]
+    kept = [label for index, label in enumerate(labels) if index not in canaries]
     if row.get("problem") == "snippet":  # a label that its snippet did not bear out stays void
         kept = [None if was is None else now for was, now in zip(row["labels"], kept, strict=True)]
     return kept, how

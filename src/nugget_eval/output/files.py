@@ -20,7 +20,6 @@ from lm_eval.text.secrets import known_secrets, redacted
 from nugget_eval.data.files import write_records, write_rows
 from nugget_eval.data.items import NuggetItem
 from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY
-from nugget_eval.judge.calls import JudgeCaller
 from nugget_eval.judge.evaluation import Evaluation
 from nugget_eval.judge.judge import Judged, JudgedReply
 from nugget_eval.reading.outcome import LabelReading
@@ -70,16 +69,14 @@ def write_json(path: Path, value: Any) -> None:
 
 def reply_rows(done: Evaluation) -> Iterator[dict[str, Any]]:
     """What ``replies.jsonl`` holds: one object for each reply."""
-    caller = JudgeCaller(done.config, done.items)
     for judged in done.judged:
-        caller.held_by = judged.held_by
         for reply in judged.replies:
             row = reply_row(judged.name, done.items[reply.call.item], reply)
             row["format_type"] = done.config.model.format_type
             if judged.held_by is not None:
                 row["held_by"] = judged.held_by
-            if done.config.logging.log_prompts:
-                row["prompt"] = caller.messages(reply.call)
+            if reply.prompt is not None:
+                row["prompt"] = reply.prompt.as_dicts()
             yield row
 
 
@@ -119,9 +116,6 @@ def reply_row(judge: str, item: NuggetItem, reply: JudgedReply) -> dict[str, Any
         row["log_likelihoods"] = dict(reply.scores)
     if reply.evidence is not None:
         row["evidence"] = plain(reply.evidence)
-    if call.canaries:
-        row["canaries"] = plain(call.canaries)
-        row["alarm"] = reply.alarm
     if any(reply.verdicts):
         row["snippets"] = list(reply.verdicts)
     if reply.thinking is not None:
@@ -187,8 +181,6 @@ class ReplyCounts:
     conforming: int | None
     """Replies with an answer in the format that was asked for; None if any format would do."""
     repaired: int
-    alarms: int
-    """Replies that a canary voided."""
     failed: int
     snippets: Mapping[str, int]
 
@@ -205,7 +197,6 @@ def count_replies(judged: Judged) -> ReplyCounts:
         dict(Counter(reading.format_used for reading in readings)),
         _conforming(readings),
         sum(bool(reading.repairs) for reading in readings),
-        sum(reply.alarm is not None for reply in replies),
         judged.failed,
         dict(Counter(v for reply in replies for v in reply.verdicts if v is not None)),
     )

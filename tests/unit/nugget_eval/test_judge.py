@@ -1,10 +1,11 @@
-"""Votes, canaries, snippets and the judge's Python interface, without a server."""
+"""Votes, snippets and the judge's Python interface, without a server."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -13,7 +14,6 @@ from hypothesis import strategies as st
 from lm_eval.models.base import LM
 from lm_eval.requests import GenerateRequest
 from nugget_eval.config import Config
-from nugget_eval.judge.calls import canaries_for, with_canaries
 from nugget_eval.judge.evaluation import evaluate
 from nugget_eval.judge.voting import (
     ORDER,
@@ -23,7 +23,8 @@ from nugget_eval.judge.voting import (
     median_label,
     snippet_verdict,
 )
-from nugget_eval.prompts import cut_out
+from nugget_eval.output.files import reply_rows
+from nugget_eval.prompts import compose_prompt, cut_out
 from nugget_eval.reading import LABELS, Label, Reasoned
 from tests.support.nuggets.toy_judge import judged
 from tests.support.nuggets.workplace import Workplace
@@ -88,38 +89,6 @@ def test_one_judge_is_left_as_it_is() -> None:
     assert ORDER == (N, P, S)
 
 
-# --------------------------------------------------------------------------------------- canaries
-
-
-@given(
-    st.text(max_size=200),
-    st.lists(st.text(min_size=1, max_size=20), min_size=1, max_size=12),
-    st.sampled_from(["none", "absent", "verbatim", "both"]),
-    st.integers(0, 99),
-)
-def test_canaries_stand_where_they_say(
-    passage: str, nuggets: list[str], which: str, seed: int
-) -> None:
-    canaries = canaries_for(which, passage, nuggets, seed)
-    asked = with_canaries(nuggets, canaries)
-    assert [asked[one.place] for one in canaries] == [one.text for one in canaries]
-    taken = {one.place for one in canaries}
-    assert [text for place, text in enumerate(asked) if place not in taken] == nuggets
-    assert canaries_for(which, passage, nuggets, seed) == canaries
-    for one in canaries:
-        assert (one.text in passage) == (one.kind == "verbatim")
-        assert one.is_alarmed_by("support") == (one.kind == "absent")
-        assert one.is_alarmed_by("not_support") == (one.kind == "verbatim")
-        assert not one.is_alarmed_by(None)
-
-
-def test_canaries_differ_between_batches_and_seeds() -> None:
-    texts = {
-        canaries_for("absent", "p", [f"n{k}"], seed)[0].text for k in range(20) for seed in range(5)
-    }
-    assert len(texts) > 60
-
-
 # --------------------------------------------------------------------------------------- snippets
 
 PASSAGE = 'Air scatters  "blue" light—more than RED light.\nSunsets look red; the path is longer.'
@@ -177,3 +146,32 @@ def test_a_model_without_a_chat_template_gets_text(tmp_path: Path) -> None:
     assert done.labels == [[S, S, N, P], [S, P, N]]
     assert model.prompts[0].startswith("You are NuggetMatchJudge.")
     assert done.share == 1.0
+
+
+class WindowedModel(PlainModel):
+    """A model whose window every prompt is measured against."""
+
+    max_length = 2_000
+
+    @property
+    def encoder(self) -> Callable[[str], list[int]]:
+        return lambda text: [0] * 10
+
+
+def test_each_prompt_is_composed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Workplace(tmp_path)
+    config = Config()
+    config.model.prompt_type = "no_reasoning"
+    config.data.nuggets = str(tmp_path / "nuggets.jsonl")
+    config.data.answers = [str(tmp_path / "answers.jsonl")]
+    config.logging.log_prompts = True
+    composed: list[str] = []
+
+    def compose(prompt_type: str, query: str, passage: str, *rest: Any, **options: Any) -> Any:
+        composed.append(passage)
+        return compose_prompt(prompt_type, query, passage, *rest, **options)
+
+    monkeypatch.setattr("nugget_eval.judge.calls.compose_prompt", compose)
+    rows = list(reply_rows(evaluate(config, model=WindowedModel())))
+    assert len(composed) == len(set(composed)) == len(rows) == 2
+    assert all(passage in str(row["prompt"]) for passage, row in zip(composed, rows, strict=True))

@@ -62,7 +62,7 @@ def config(tmp_path: Path, **settings: Any) -> Config:
     made.model.constrain = "evidence"
     made.logging.progress = False
     for name, value in settings.items():
-        setattr(made.evaluation if name == "canary" else made.model, name, value)
+        setattr(made.model, name, value)
     return made
 
 
@@ -119,7 +119,6 @@ def test_the_prompt_that_is_kept_is_the_one_that_was_sent(tmp_path: Path) -> Non
     [
         ({"language": "de"}, "it has a prompt of its own, in English; leave out --language"),
         ({"domain": "legal", "examples": "builtin"}, "leave out --domain, --examples"),
-        ({"canary": "absent"}, "add --canary none"),
     ],
 )
 def test_settings_that_would_be_ignored_are_refused(
