@@ -144,3 +144,14 @@ def test_chosen_examples_are_shown_in_their_order() -> None:
     task.replace_splits({"train": others, "test": others})
     with pytest.raises(DataError, match="names 'Mercury_SC_415702', and no row of split 'train'"):
         list(build_requests(task, [2], PromptOptions(num_fewshot=5)))
+
+
+@pytest.mark.parametrize("family", ["mmlu_pro", "mmlu_prox", "mmlu_prox_lite"])
+def test_no_blank_marks_the_gold(family: str) -> None:
+    """In the real rows one option may begin with a blank, and nearly always it is the gold."""
+    tasks = manager().load([family])["tasks"].values()
+    choices = [
+        choice for task in tasks for doc in task.eval_docs for choice in task.doc_to_choice(doc)
+    ]
+    assert choices
+    assert [choice for choice in choices if choice != choice.strip()] == []

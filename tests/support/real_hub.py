@@ -65,7 +65,7 @@ def real_repos() -> dict[str, dict[str, Files]]:
         "google-research-datasets/nq_open": {
             "nq_open": {split: text_of("nq_validation") for split in ("train", "validation")}
         },
-        "oskarvanderwal/bbq": {"Age": {"test": text_of("bbq_age")}},
+        "oskarvanderwal/bbq": {"All": {"test": text_of("bbq_age")}},
         "google/IFEval": {"default": {"train": text_of("ifeval")}},
         "juletxara/mgsm": {
             code: {split: text_of(f"mgsm_{code}") for split in ("train", "test")}
