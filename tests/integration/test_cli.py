@@ -765,6 +765,7 @@ def test_a_task_of_the_user_takes_the_place_of_the_library(place: Workplace) -> 
     outcome = place.run("--tasks", "demo_mcq", "--include_path", "mine")
     assert outcome.code == 0, outcome.err
     assert place.results()["n-samples"]["demo_mcq"]["original"] == 20  # the library's has 80
+    assert "mine/demo_mcq.yaml, which hides the one of the library" in outcome.err
 
 
 def test_two_files_of_one_name_do_not_hide_the_rest(place: Workplace) -> None:

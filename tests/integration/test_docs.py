@@ -71,7 +71,7 @@ SKIPS = {
     "docs/data.md": ["needs a network"] * 3,
     "docs/enforced.md": ["needs the weights, takes minutes"],
     "docs/formats.md": ["needs the weights"],
-    "docs/harness.md": ["needs a library of task files"],
+    "docs/harness.md": ["needs an installed lm-eval", "needs a library of task files"],
     "docs/models.md": ["installs packages", "needs the weights"] * 2
     + ["needs a GPU", "needs a cluster"],
     "docs/nuggets.md": ["needs a server", "needs the weights"],

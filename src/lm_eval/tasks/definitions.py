@@ -10,6 +10,7 @@ import copy
 import inspect
 import re
 import shlex
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from lm_eval.errors import (
     FieldError,
     HelperError,
     LmEvalError,
+    LmEvalWarning,
     UnknownFormatError,
     UnknownTaskError,
     UsageError,
@@ -94,6 +96,9 @@ class PythonTask:
             ) from error
 
 
+NAMES = Path(__file__).parent / "names.yaml"
+"""Names of the harness that the library calls otherwise."""
+
 Definition = TaskConfig | PythonTask | LooseGroup | list[Any]
 
 
@@ -146,6 +151,13 @@ class Definitions:
             return [self.named(member) for member in TASK_GROUPS[name]]
         if entry is None:
             raise self._unknown(name)
+        if entry.hides is not None:
+            warnings.warn(
+                f"{entry.kind.capitalize()} {name!r} is that of {entry.path}, which hides the one of "
+                "the library.",
+                LmEvalWarning,
+                stacklevel=2,
+            )
         if entry.kind == "tag":
             return [self.named(member) for member in sorted(entry.members)]
         if entry.family is not None:
@@ -163,6 +175,14 @@ class Definitions:
         problem = ""
         if self.problems:
             problem = f" Not everything could be read; the first problem: {self.problems[0]}"
+        here = called_here(name)
+        if here is not None and split_selector(here)[0] in self.index:
+            return UnknownTaskError(
+                f"Task {name!r} of lm-eval is called {here} here: `--tasks {here}`. "
+                f"{_where_to_look(name)}.{problem}",
+                name=name,
+                nearest=here,
+            )
         near = nearest_names(name, self.index)
         others = f" Other names like it: {listing(near[1:])}." if near[1:] else ""
         return UnknownTaskError(
@@ -432,7 +452,20 @@ def _names_beside(path: Path) -> list[str]:
 def _where_to_look(name: str) -> str:
     if Path(f"{name}.yaml").is_file():
         return f"{name}.yaml is in this folder: add `--include_path .`"
-    return "Add a folder of task files with --include_path"
+    return (
+        "For lm-eval's own task files, add `--include_path` with the folder lm_eval/tasks of an "
+        "installed lm-eval; or a folder of yours"
+    )
+
+
+def called_here(name: str) -> str | None:
+    """What to type for a name of EleutherAI's harness that the library calls otherwise, if it is one."""
+    for other, here in load_yaml(NAMES, run_code=False).items():
+        start, star, end = other.partition("*")
+        inside = name.removeprefix(start).removesuffix(end)
+        if name == other or (star and inside and name == f"{start}{inside}{end}"):
+            return str(here).replace("*", inside)
+    return None
 
 
 def _renamed(definition: Definition, name: Any, where: str) -> Definition:

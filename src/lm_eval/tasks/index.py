@@ -324,6 +324,8 @@ class Entry:
     """The family of the name, which is also the name of the group of all its tasks."""
     also: str | None = None
     """Another file of the same folder that defines this name."""
+    hides: str | None = None
+    """The file of the library that defines this name too."""
 
     def defined_twice(self) -> ConfigError:
         """The error for a name that two files define."""
@@ -394,7 +396,9 @@ class TaskNames:
         """
         known = self.entries.get(entry.name)
         is_own = known is not None and _in_library(known.path) and not _in_library(entry.path)
-        if known is None or known.kind == "tag" or known.path == entry.path or is_own:
+        if known is not None and is_own:
+            self.entries[entry.name] = replace(entry, hides=known.path)
+        elif known is None or known.kind == "tag" or known.path == entry.path:
             self.entries[entry.name] = entry
         elif not self._parity:
             self.entries[entry.name] = replace(known, also=entry.path)

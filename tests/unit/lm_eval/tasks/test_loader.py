@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from lm_eval.config.yaml import load_yaml
 from lm_eval.errors import (
     CodeNotRunError,
     ConfigError,
@@ -19,7 +21,8 @@ from lm_eval.errors import (
     UnknownTaskError,
     UsageError,
 )
-from lm_eval.formats.compile import general_names
+from lm_eval.formats.compile import general_names, is_format
+from lm_eval.tasks.definitions import NAMES
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.index import split_selector
 from lm_eval.tasks.loader import TaskManager
@@ -438,6 +441,25 @@ def test_no_code_runs_unless_allowed(folder: Path, write: Write) -> None:
     (task,) = manager(folder, run_code=False).load(["t@cloze"])["tasks"].values()
     with pytest.raises(CodeNotRunError):
         task.ask(0)
+
+
+def test_names_of_the_harness_are_answered_with_ours() -> None:
+    manager = TaskManager(run_code=False)
+    for other, here in load_yaml(NAMES, run_code=False).items():
+        task, format_name = split_selector(here.replace("*", "?*"))
+        assert fnmatch.filter(manager.index, task), f"{other}: {here} is not in the library"
+        assert format_name is None or is_format(format_name), f"{other}: no format {format_name}"
+        assert other not in manager.index, f"{other}: the library has it"
+    for name, says in {
+        "medqa_4options": "is called medqa here: `--tasks medqa`",
+        "mgsm_direct_de": "`--tasks mgsm_de@mgsm`",
+        "leaderboard_musr_team_allocation": "`--tasks musr_team_allocation@leaderboard_musr`",
+        "mgsm_direct_xx": "Unknown task 'mgsm_direct_xx'",
+    }.items():
+        with pytest.raises(UnknownTaskError) as error:
+            manager.load([name])
+        assert says in str(error.value)
+        assert "installed lm-eval" in str(error.value)
 
 
 @pytest.mark.filterwarnings("ignore::lm_eval.errors.LmEvalWarning")
