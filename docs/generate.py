@@ -43,6 +43,7 @@ from lm_eval.models.dummy import DummyLM
 from lm_eval.models.gguf import GgufLM
 from lm_eval.models.huggingface import HFLM
 from lm_eval.models.ray.model import RayLM
+from lm_eval.models.settings import settings_of
 from lm_eval.models.vllm.model import VLLM
 from lm_eval.registry import METRICS, MODELS, READERS
 from lm_eval.tasks.config import CONFIG_KEYS
@@ -522,10 +523,6 @@ def models_table() -> str:
     return table(("`--model`", "What it is"), rows)
 
 
-def gguf_arguments() -> str:
-    return _arguments(GgufLM, _described(GgufLM))
-
-
 ALSO_HF = {
     "parallelize": "the same as `device_map=auto`",
     "max_batch_size": "the most texts that `batch_size=auto` takes at a time",
@@ -542,26 +539,12 @@ def vllm_arguments() -> str:
     return _arguments(VLLM, _described(VLLM))
 
 
-def ray_arguments() -> str:
-    return _arguments(RayLM, _described(RayLM))
-
-
 def _described(model: type) -> dict[str, str]:
     """Argument → its line in the docstring, with the lines that continue it."""
     lines = re.findall(
         r"^``(\w+)``\s+(.+(?:\n +.+)*)$", inspect.cleandoc(model.__doc__ or ""), re.M
     )
     return {name: " ".join(text.split()) for name, text in lines}
-
-
-DUMMY_TEXT = {
-    "reply": "a fixed text to generate; without it, replies are computed from a hash",
-    "seed": "another seed gives other answers",
-}
-
-
-def dummy_arguments() -> str:
-    return _arguments(DummyLM, DUMMY_TEXT)
 
 
 API_TEXT = {
@@ -596,6 +579,23 @@ API_TEXT = {
 
 def api_arguments() -> str:
     return _arguments(TemplateAPI, API_TEXT)
+
+
+def arguments(model: type) -> str:
+    """The arguments of a backend, as its constructor declares them."""
+    settings = settings_of(model.__init__)
+    assert all(one.about for one in settings.values()), (
+        f"describe each argument of {model.__name__}"
+    )
+    rows = [
+        (
+            code(name),
+            "required" if one.default is inspect.Parameter.empty else yaml_value(one.default),
+            cell(one.about),
+        )
+        for name, one in settings.items()
+    ]
+    return table(("Argument", "Default", "Meaning"), rows)
 
 
 def _arguments(model: type, described: dict[str, str]) -> str:
@@ -925,17 +925,17 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "builtin-cot": builtin_cot,
     "cli-help": cli_help,
     "nugget-help": nugget_help,
-    "dummy-arguments": dummy_arguments,
+    "dummy-arguments": partial(arguments, DummyLM),
     "field-examples": field_examples,
     "file-types": file_types,
     "format-fields": format_fields,
     "formats-table": formats_table,
     "conventions-table": conventions_table,
     "france-prompts": france_prompts,
-    "gguf-arguments": gguf_arguments,
+    "gguf-arguments": partial(arguments, GgufLM),
     "golden-examples": golden_examples,
     "hf-arguments": hf_arguments,
-    "ray-arguments": ray_arguments,
+    "ray-arguments": partial(arguments, RayLM),
     "vllm-arguments": vllm_arguments,
     "library": library_tables,
     "metrics-table": metrics_table,

@@ -56,7 +56,7 @@ def test_a_dry_run_of_a_local_model_loads_no_weights(place: Workplace) -> None:
         ("hf", "kv_budget=1GB", "kv_budget must be a whole number of bytes above 0, not '1GB'"),
         ("hf", "max_length=0", "max_length must be a whole number above 0"),
         ("hf", "backend=casual", "Did you mean 'causal'?"),
-        ("hf", "prefix_cache=perhaps", "prefix_cache is true or false"),
+        ("hf", "prefix_cache=perhaps", "prefix_cache must be true or false"),
         ("hf", "chat_template_args=x", "is not a JSON object"),
         ("gguf", "n_threads=0", "n_threads must be a whole number above 0"),
         ("gguf", "kv_budget=1GB", "kv_budget must be a whole number of bytes above 0, not '1GB'"),

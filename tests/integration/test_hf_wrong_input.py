@@ -74,7 +74,7 @@ def test_wrong_arguments(folder: Path, arguments: dict[str, Any], message: str) 
     ["prefix_cache", "trust_remote_code", "add_bos_token", "enable_thinking", "parallelize"],
 )
 def test_switches_are_true_or_false(folder: Path, switch: str) -> None:
-    with pytest.raises(UsageError, match=f"'hf': {switch} is true or false, not 'maybe'"):
+    with pytest.raises(UsageError, match=f"'hf': {switch} must be true or false, not 'maybe'"):
         HFLM.from_args({"pretrained": str(folder), switch: "maybe"}, name="hf")
 
 

@@ -19,6 +19,7 @@ from lm_eval.config.arguments import parse_pairs
 from lm_eval.errors import ModelError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context, Prompt
 from lm_eval.formats.grammar import Grammar
+from lm_eval.models import settings
 from lm_eval.models.borders import move_blanks
 from lm_eval.models.cost_estimates import estimated
 from lm_eval.registry import backend_name
@@ -225,12 +226,7 @@ class LM:
                 f"Model {name!r} needs {listing(lacking)}.{''.join(hints)} Give it as --model_args "
                 f"{example}."
             )
-        for argument, value in model_args.items():
-            if _is_switch(parameters.get(argument)) and value not in (None, True, False):
-                raise UsageError(
-                    f"Model {name!r}: {argument} is true or false, not {value!r}. Write "
-                    f"{argument}=true or {argument}=false in --model_args."
-                )
+        settings.check(cls.__init__, model_args, name)
         cls.check_values(model_args)
 
     @classmethod
@@ -286,14 +282,6 @@ class LM:
 
     def _cannot(self, what: str) -> ModelError:
         return ModelError(f"Model backend {backend_name(self)} cannot {what}.")
-
-
-def _is_switch(parameter: inspect.Parameter | None) -> bool:
-    """Whether an argument is declared to be true or false."""
-    if parameter is None:
-        return False
-    kind = parameter.annotation
-    return kind in (bool, bool | None, "bool", "bool | None") or isinstance(parameter.default, bool)
 
 
 def _inferred(cls: type[LM]) -> Capabilities:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
-from typing import Any
+from typing import Annotated, Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.formats.assemble import Context
 from lm_eval.models.base import Capabilities, ExtensibleLM
+from lm_eval.models.settings import Seed
 from lm_eval.requests import (
     Answer,
     GenerateRequest,
@@ -43,7 +44,13 @@ class DummyLM(ExtensibleLM):
     chat_template = "<|role|>\ncontent\n<|assistant|>\n"
     is_tuned_for_chats = False
 
-    def __init__(self, reply: str | None = None, seed: int = 1234) -> None:
+    def __init__(
+        self,
+        reply: Annotated[
+            str | None, "a fixed text to generate; without it, replies are computed from a hash"
+        ] = None,
+        seed: Annotated[Seed, "another seed gives other answers"] = 1234,
+    ) -> None:
         self.reply = None if reply is None else str(reply)
         self.seed = int(seed)
         self._context: Context | None = None

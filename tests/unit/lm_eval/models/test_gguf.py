@@ -42,5 +42,7 @@ def test_byte_alphabet_covers_all_bytes() -> None:
 def test_a_switch_is_true_or_false() -> None:
     GgufLM.check_args({"add_bos_token": True}, name="gguf")
     GgufLM.check_args({"add_bos_token": None}, name="gguf")
-    with pytest.raises(UsageError, match="'gguf': add_bos_token is true or false, not 'perhaps'"):
+    with pytest.raises(
+        UsageError, match="'gguf': add_bos_token must be true or false, not 'perhaps'"
+    ):
         GgufLM.check_args({"add_bos_token": "perhaps"}, name="gguf")

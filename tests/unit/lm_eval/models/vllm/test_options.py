@@ -22,7 +22,7 @@ from lm_eval.models.vllm.options import _not_loaded
         ({"batch_size": "many"}, "batch_size must be a whole number above 0"),
         ({"seed": "x"}, "seed must be a whole number"),
         ({"chat_template_args": "{"}, "is not a JSON object"),
-        ({"trust_remote_code": "perhaps"}, "trust_remote_code is true or false"),
+        ({"trust_remote_code": "perhaps"}, "trust_remote_code must be true or false"),
     ],
 )
 def test_wrong_values_are_refused_without_loading(arguments: dict[str, Any], words: str) -> None:
