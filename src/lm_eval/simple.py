@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lm_eval import evaluator
@@ -16,12 +17,10 @@ from lm_eval.config.arguments import parse_pairs
 from lm_eval.config.yaml import PathLike
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
-from lm_eval.orders.permutation import parse_permutation
 from lm_eval.reports.samples import write_out as print_prompts
-from lm_eval.requests import PromptOptions, check_limit
 from lm_eval.requests.options import MAX_SKIPPED
-from lm_eval.run.plan import SEEDS, Run, RunOptions
-from lm_eval.tasks.fewshot import DEFAULT_SEED
+from lm_eval.run.options import run_of
+from lm_eval.run.plan import SEEDS, Run
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
 from lm_eval.tasks.task import ConfigurableTask
@@ -45,13 +44,13 @@ def simple_evaluate(
     max_batch_size: int | None = None,
     device: str | None = None,
     use_cache: str | None = None,
-    cache_requests: bool = False,  # noqa: ARG001 (makes no difference here)
-    rewrite_requests_cache: bool = False,  # noqa: ARG001 (makes no difference here)
-    delete_requests_cache: bool = False,  # noqa: ARG001 (makes no difference here)
+    cache_requests: bool = False,
+    rewrite_requests_cache: bool = False,
+    delete_requests_cache: bool = False,
     limit: float | None = None,
     samples: Mapping[str, Sequence[int]] | None = None,
     bootstrap_iters: int = 100_000,
-    check_integrity: bool = False,  # noqa: ARG001 (makes no difference here)
+    check_integrity: bool = False,
     write_out: bool = False,
     log_samples: bool = True,
     evaluation_tracker: Any = None,
@@ -83,45 +82,21 @@ def simple_evaluate(
     of their choices too, as ``--permute`` does. ``max_skipped`` says how many docs of a task may be
     left out because they cannot be asked: a number, or a share such as ``"1%"``.
     """
+    given = dict(locals())
     if not tasks:
         raise UsageError('No tasks. Name some: simple_evaluate(…, tasks=["demo_mcq@mcqa"]).')
     if verbosity is not None:
         set_verbosity(verbosity)
-    arguments = parse_pairs(model_args, flag="model_args")
-    run = Run(
-        model=_checked_model(model, arguments),
-        model_args={} if isinstance(model, LM) else arguments,
-        batch_size=batch_size,
-        max_batch_size=max_batch_size,
-        device=device,
-        use_cache=use_cache,
-        options=RunOptions(
-            prompt=PromptOptions(
-                num_fewshot=num_fewshot,
-                as_chat=_checked_chat(apply_chat_template),
-                multiturn=fewshot_as_multiturn,
-                system_instruction=system_instruction,
-                gen_kwargs=parse_pairs(gen_kwargs, flag="gen_kwargs"),
-                permute=parse_permutation(permute),
-            ),
-            limit=limit,
-            samples=samples,
-            fewshot_seed=DEFAULT_SEED if fewshot_random_seed is None else fewshot_random_seed,
-            predict_only=predict_only,
-            bootstrap_iters=bootstrap_iters,
-            runs_unsafe_code=confirm_run_unsafe_code,
-            max_skipped=max_skipped,
-            show_redacted=show_redacted,
-        ),
-        seeds={
-            "random_seed": random_seed,
-            "numpy_seed": numpy_random_seed,
-            "torch_seed": torch_random_seed,
-            "fewshot_seed": fewshot_random_seed,
-        },
-        parity=parity or (task_manager is not None and task_manager.parity),
-    )
-    run = run.with_prices(prices)
+    arguments = parse_pairs(model_args, flag="--model_args")
+    seeds = {
+        "random_seed": random_seed,
+        "numpy_seed": numpy_random_seed,
+        "torch_seed": torch_random_seed,
+        "fewshot_seed": fewshot_random_seed,
+    }
+    is_parity = parity or (task_manager is not None and task_manager.parity)
+    asked = _checked_model(model, arguments)
+    run = run_of({**given, "model": asked, "seed": seeds, "parity": is_parity})
     manager = task_manager
     if manager is None:
         manager = evaluator.task_manager(arguments, parity=parity, metadata=metadata)
@@ -145,8 +120,8 @@ def evaluate(
     task_dict: Mapping[Any, Any],
     limit: float | None = None,
     samples: Mapping[str, Sequence[int]] | None = None,
-    cache_requests: bool = False,  # noqa: ARG001 (makes no difference here)
-    rewrite_requests_cache: bool = False,  # noqa: ARG001 (makes no difference here)
+    cache_requests: bool = False,
+    rewrite_requests_cache: bool = False,
     bootstrap_iters: int | None = 100_000,
     write_out: bool = False,
     log_samples: bool = True,
@@ -161,6 +136,7 @@ def evaluate(
     Few-shot examples, generation arguments and seeds are those of the tasks: see
     ``ConfigurableTask.set_config`` and ``set_fewshot_seed``.
     """
+    given = dict(locals())
     if verbosity is not None:
         set_verbosity(verbosity)
     model = _checked_model(lm, {})
@@ -170,23 +146,16 @@ def evaluate(
     tasks, groups = list(loaded["tasks"].values()), list(loaded["groups"].values())
     if not tasks:
         raise UsageError("No tasks: task_dict is empty.")
-    run = Run(
-        model=model,
-        options=RunOptions(
-            prompt=PromptOptions(
-                as_chat=_checked_chat(apply_chat_template),
-                multiturn=fewshot_as_multiturn,
-                system_instruction=system_instruction,
-            ),
-            limit=limit,
-            samples=samples,
-            fewshot_seed=None,
-            bootstrap_iters=bootstrap_iters or 0,
-            runs_unsafe_code=confirm_run_unsafe_code,
-        ),
-        seeds={**SEEDS, "fewshot_seed": None},
-        parity=any(task.parity for task in tasks),
+    run = run_of(
+        {
+            **given,
+            "model": model,
+            "bootstrap_iters": bootstrap_iters or 0,
+            "seed": {**SEEDS, "fewshot_seed": None},
+            "parity": any(task.parity for task in tasks),
+        }
     )
+    run = replace(run, options=replace(run.options, fewshot_seed=None))
     results = _results(run, tasks, groups, write_out=write_out, log_samples=log_samples)
     return {key: results[key] for key in ABOUT_TASKS if key in results}
 
@@ -199,10 +168,6 @@ def _results(
     write_out: bool,
     log_samples: bool,
 ) -> dict[str, Any]:
-    if run.options.limit is not None and run.options.samples is not None:
-        raise UsageError("limit and samples both choose docs. Give one of them.")
-    if run.options.limit is not None:
-        check_limit(run.options.limit)
     kept: dict[str, list[dict[str, Any]]] = {}
 
     def keep(name: str, sample: dict[str, Any]) -> None:
@@ -276,14 +241,6 @@ def _checked_model(model: Any, model_args: Mapping[str, Any]) -> str | LM:
         f"model is a {type(model).__name__}. Give a backend's name, or an object whose class is a "
         "subclass of lm_eval.api.model.LM, or has its three methods."
     )
-
-
-def _checked_chat(apply_chat_template: bool | str) -> bool:
-    if isinstance(apply_chat_template, str):
-        raise UsageError(
-            f"apply_chat_template={apply_chat_template!r}: models here have one template. Give True."
-        )
-    return apply_chat_template
 
 
 def _flat(task_dict: Mapping[Any, Any]) -> Iterator[ConfigurableTask | Group]:

@@ -409,7 +409,7 @@ def test_a_metric_that_is_no_number(work: Workplace) -> None:
             ["out", "--resamples", "99999999999"],
             "--resamples 99999999999 is too many. Give 1000000",
         ),
-        (["out", "--seed", "-1"], "--seed -1 is below zero."),
+        (["out", "--seed", "-1"], "--seed: -1 is below zero."),
         (["out", "--flips", "0"], "--flips 0: give the number of docs"),
         (["out", "--method", "bonf"], "unknown value 'bonf'"),
         (["out", "-o", "report.txt"], "name a file that ends in .json"),

@@ -153,7 +153,7 @@ def test_write_out_prints_the_first_prompt(capsys: pytest.CaptureFixture[str]) -
         ({"evaluation_tracker": object()}, "evaluation_tracker is a object"),
         ({"apply_chat_template": "name"}, "models here have one template"),
         ({"tasks": []}, "No tasks"),
-        ({"limit": 2, "samples": {"demo_mcq": [0]}}, "limit and samples both"),
+        ({"limit": 2, "samples": {"demo_mcq": [0]}}, "--limit and --samples both"),
         ({"samples": {"demo_mcq": ["0"]}}, "doc numbers"),
         ({"limit": 0}, "asks for no docs"),
         ({"limit": "5"}, "limit is '5'"),

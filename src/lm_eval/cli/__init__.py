@@ -28,6 +28,7 @@ from lm_eval.cli.program import (
     add_paths,
     add_prompting,
     check_repeated,
+    count,
     examples,
     logging_from,
     one_of,
@@ -286,7 +287,7 @@ def _add_validate(commands: Any) -> None:
     add_options(parser, TASKS)
     add_paths(parser)
     add_options(parser, DATA_PATH)
-    add_options(parser, _VALIDATE, num_fewshot=whole(), max_skipped={"default": "1%"})
+    add_options(parser, _VALIDATE, num_fewshot=count(), max_skipped={"default": "1%"})
 
 
 def _add_fetch(commands: Any) -> None:
@@ -310,7 +311,7 @@ def _add_fetch(commands: Any) -> None:
         "--num_fewshot -f N": "0: leave out the splits of few-shot examples",
         "--dry_run": "only list what would be downloaded, and how large it is",
     }
-    add_options(parser, which, num_fewshot=whole())
+    add_options(parser, which, num_fewshot=count())
     add_paths(parser)
 
 

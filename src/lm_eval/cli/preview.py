@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lm_eval.cli.run import prompt_options
+from lm_eval.cli.run import check_multiturn
 from lm_eval.config.arguments import parse_pairs, parse_seeds
 from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import locate_key
@@ -25,6 +25,7 @@ from lm_eval.reports.samples import prompt_lines
 from lm_eval.requests import DocRequests, PromptOptions, Request, generation_kwargs, shot_count
 from lm_eval.requests.build import build_requests
 from lm_eval.run.borders import CHECKED_DOCS, Decode, borders_of, report_borders, tokenizer_of
+from lm_eval.run.options import prompt_options
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.keys.sample_rows import SampleUse
 from lm_eval.tasks.loader import TaskManager
@@ -41,7 +42,8 @@ def preview(args: argparse.Namespace) -> int:
     use: SampleUse = "always" if args.sample_rows else "if_absent"
     manager = TaskManager(args.include_path, run_code=args.run_code, sample_rows=use)
     tasks = manager.load([args.task])["tasks"]
-    options = prompt_options(args, as_chat=args.chat)
+    check_multiturn(args, as_chat=args.chat)
+    options = prompt_options(vars(args), as_chat=args.chat)
     seed = parse_seeds(args.seed)["fewshot_seed"]
     with _tokenizing_model(args) as model:
         for task in tasks.values():

@@ -96,6 +96,11 @@ def whole(**settings: Any) -> dict[str, Any]:
     return {"type": whole_number, **settings}
 
 
+def count(**settings: Any) -> dict[str, Any]:
+    """The settings of a flag that takes a whole number from 0 up."""
+    return {"type": _count, **settings}
+
+
 def real(**settings: Any) -> dict[str, Any]:
     """The settings of a flag that takes a number."""
     return {"type": real_number, **settings}
@@ -264,6 +269,18 @@ def whole_number(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
 
 
+def _count(text: str) -> int:
+    number = whole_number(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"{number} is below zero. Give 0 or more")
+    return number
+
+
+def true_or_false(text: str) -> bool:
+    """The type of a switch that can be switched off."""
+    return one_of("true", "false")(text) == "true"
+
+
 def real_number(text: str) -> float:
     """The type of a flag that takes a number."""
     try:
@@ -387,7 +404,8 @@ def add_paths(parser: argparse.ArgumentParser) -> None:
 
 def add_prompting(parser: argparse.ArgumentParser) -> None:
     seed = {"default": "0,1234,1234,1234"}
-    add_options(parser, _PROMPTING, num_fewshot=whole(), seed=seed)
+    multiturn = {"const": True, "type": true_or_false}
+    add_options(parser, _PROMPTING, num_fewshot=count(), seed=seed, fewshot_as_multiturn=multiturn)
 
 
 def add_model(parser: argparse.ArgumentParser, about: str) -> None:

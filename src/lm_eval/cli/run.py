@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from lm_eval import evaluator
-from lm_eval.answers.ask import allowed_failures
-from lm_eval.config.arguments import (
-    check_num_fewshot,
-    parse_batch_size,
-    parse_pairs,
-    parse_samples,
-    parse_seeds,
-    split_list,
-)
+from lm_eval.config.arguments import parse_pairs, split_list
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.registry import MODELS
 from lm_eval.reports.samples import write_out
-from lm_eval.requests import PromptOptions, allowed_count, check_limit
-from lm_eval.run.plan import BATCH_LOOK_S, Outcome, Prepared, Run, RunOptions
-from lm_eval.tasks.fewshot import DEFAULT_SEED
+from lm_eval.run.options import run_of
+from lm_eval.run.plan import Outcome, Prepared, Run
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
@@ -33,7 +23,6 @@ from lm_eval.text.terminal import console, print_line, print_written, visible
 
 if TYPE_CHECKING:
     from lm_eval.cli.gates import Requirement
-    from lm_eval.orders.permutation import Permutation
 
 
 def run(args: argparse.Namespace) -> int:
@@ -44,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
             "No tasks. Name some: `lm-eval run --tasks 'demo_mcq@*'`; `lm-eval ls tasks` lists them."
         )
     check_output(args)
-    asked = run_of(args)
+    asked = run_of(vars(args))
     wanted = _requirements(args)
     with hiding(asked.model_args, asked.options.prompt.gen_kwargs):
         tasks, groups = evaluator.load_tasks(names, task_manager(args, asked))
@@ -214,88 +203,13 @@ def check_output(args: argparse.Namespace) -> None:
         raise UsageError("--use_cache is empty. Name a file for the answers.")
     if args.model is not None and args.model not in MODELS:
         raise MODELS.unknown(args.model)
+    check_multiturn(args, as_chat=args.apply_chat_template)
 
 
-def run_of(args: argparse.Namespace) -> Run:
-    """The run that the flags ask for."""
-    seeds = parse_seeds(args.seed)
-    run = Run(
-        model=args.model,
-        model_args=parse_pairs(args.model_args, flag="--model_args"),
-        batch_size=parse_batch_size(args.batch_size),
-        max_batch_size=args.max_batch_size,
-        device=args.device,
-        trust_remote_code=args.trust_remote_code,
-        options=run_options(args, seeds),
-        seeds=seeds,
-        parity=args.parity,
-        output_path=args.output_path,
-        use_cache=args.use_cache,
-        command=args.command_line,
-        batch_api=_batch_seconds(args.batch_api),
-    )
-    return run.with_prices(args.prices)
-
-
-def _batch_seconds(value: str | float | None) -> float | None:
-    """The seconds between two looks at batches; None: requests are sent one by one."""
-    if value in (None, "false", False):
-        return None
-    try:
-        seconds = BATCH_LOOK_S if value in ("true", True) else float(str(value))
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < math.inf:
-        raise UsageError(f"--batch_api {value}: give a number of seconds above 0, or none.")
-    return seconds
-
-
-def run_options(args: argparse.Namespace, seeds: Mapping[str, int | None]) -> RunOptions:
-    """The options that tasks see."""
-    if args.limit is not None and args.samples is not None:
-        raise UsageError("--limit and --samples both choose docs. Give one of them.")
-    if args.limit is not None:
-        check_limit(args.limit)
-    allowed_failures(args.max_failed, 0)
-    allowed_count(args.max_skipped, 0, flag="--max_skipped", what="docs")
-    prompt = prompt_options(args, as_chat=args.apply_chat_template)
-    seed = seeds["fewshot_seed"]
-    return RunOptions(
-        prompt=prompt,
-        limit=args.limit,
-        samples=parse_samples(args.samples),
-        fewshot_seed=DEFAULT_SEED if seed is None else seed,
-        predict_only=args.predict_only,
-        runs_unsafe_code=args.confirm_run_unsafe_code,
-        max_failed=args.max_failed,
-        max_skipped=args.max_skipped,
-        show_redacted=args.show_redacted,
-    )
-
-
-def prompt_options(args: argparse.Namespace, *, as_chat: bool | None) -> PromptOptions:
-    """How questions are asked, from the flags that ``run`` and ``preview`` share."""
-    check_num_fewshot(args.num_fewshot)
-    multiturn = args.fewshot_as_multiturn
-    wants_multiturn = multiturn == "true"
-    if multiturn is not None and wants_multiturn and not as_chat:
+def check_multiturn(args: argparse.Namespace, *, as_chat: bool | None) -> None:
+    """Refuse turns of examples where there is no chat."""
+    if args.fewshot_as_multiturn and not as_chat:
         raise UsageError("--fewshot_as_multiturn needs --apply_chat_template.")
-    return PromptOptions(
-        num_fewshot=args.num_fewshot,
-        as_chat=as_chat,
-        multiturn=wants_multiturn if multiturn is not None else True,
-        system_instruction=args.system_instruction,
-        gen_kwargs=parse_pairs(getattr(args, "gen_kwargs", None), flag="--gen_kwargs"),
-        permute=_permutation(args.permute),
-    )
-
-
-def _permutation(text: str | None) -> Permutation | None:
-    if text is None:
-        return None
-    from lm_eval.orders.permutation import parse_permutation
-
-    return parse_permutation(text)
 
 
 def show_config(prepared: Sequence[Prepared]) -> None:

@@ -119,8 +119,10 @@ def split_list(values: Sequence[str] | str | None) -> list[str]:
     return [name.strip() for text in texts for name in text.split(",") if name.strip()]
 
 
-def parse_seeds(text: str | int) -> dict[str, int | None]:
+def parse_seeds(text: str | int | Mapping[str, int | None]) -> dict[str, int | None]:
     """One seed for all, or three or four for python, numpy, torch and few-shot sampling."""
+    if isinstance(text, Mapping):
+        return dict(text)
     parts = [part.strip() for part in str(text).split(",")]
     try:
         seeds = [None if part.lower() == "none" else int(part) for part in parts]
@@ -140,19 +142,14 @@ def parse_seeds(text: str | int) -> dict[str, int | None]:
     return dict(zip(_SEED_NAMES, seeds, strict=True))
 
 
-def parse_batch_size(text: str | None) -> int | str | None:
+def parse_batch_size(given: str | int | None) -> int | str | None:
     """A number from 1 up, or ``auto`` and ``auto:N``, which the backend interprets."""
-    if text is None or text == "auto" or re.fullmatch(r"auto:[1-9]\d*", text):
-        return text
+    text = str(given)
+    if given is None or re.fullmatch(r"auto(:[1-9]\d*)?", text):
+        return given
     if re.fullmatch(r"0*[1-9][0-9]*", text):
         return int(text)
-    raise UsageError(f"--batch_size {text!r}: give a number from 1 up, or auto.")
-
-
-def check_num_fewshot(count: int | None) -> None:
-    """Refuse a number of examples below zero."""
-    if count is not None and count < 0:
-        raise UsageError(f"--num_fewshot {count} is below zero. Give 0 or more.")
+    raise UsageError(f"--batch_size {given!r}: give a number from 1 up, or auto.")
 
 
 def parse_samples(text: str | Mapping[str, Any] | None) -> dict[str, list[int]] | None:
@@ -161,7 +158,8 @@ def parse_samples(text: str | Mapping[str, Any] | None) -> dict[str, list[int]] 
         return None
     value = json_object(_inline_or_file(text), "--samples") if isinstance(text, str) else text
     for task, numbers in value.items():
-        if not isinstance(numbers, list) or not numbers or not all(map(_is_doc_number, numbers)):
+        is_list = isinstance(numbers, Sequence) and not isinstance(numbers, str) and numbers
+        if not is_list or not all(map(_is_doc_number, numbers)):
             raise UsageError(
                 f"--samples: task {task!r} needs a list of doc numbers such as [0, 3], "
                 f"not {shorten(numbers)}."
@@ -213,7 +211,7 @@ def _as_argument(value: Any) -> str:
 
 
 def _is_doc_number(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    return hasattr(value, "__index__") and not isinstance(value, bool) and value >= 0
 
 
 def _inline_or_file(text: str) -> str:

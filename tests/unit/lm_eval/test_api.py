@@ -27,10 +27,10 @@ from lm_eval.api.registry import (
 )
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.cli import parse
-from lm_eval.cli.run import run_of
 from lm_eval.errors import ConfigError, UsageError
 from lm_eval.registry import MODELS, TASK_GROUPS, TASKS, Registry
 from lm_eval.reports.results_file import RunInfo
+from lm_eval.run.options import run_of
 from lm_eval.run.plan import Outcome, Run
 from lm_eval.simple import simple_evaluate
 from lm_eval.tasks import TaskManager, get_task_dict
@@ -366,14 +366,14 @@ def test_python_the_command_line_and_an_option_file_ask_for_the_same_run(
 
     monkeypatch.setattr(evaluator, "execute", remember)
     simple_evaluate("dummy", tasks=[sums()], **keywords)
-    runs.append(run_of(parse(["run", "--model", "dummy", *flags])))
+    runs.append(run_of(vars(parse(["run", "--model", "dummy", *flags]))))
     pairs = [flag.removeprefix("--").partition("=") for flag in flags]
     options = {"model": "dummy", **{name: value for name, _, value in pairs}}
     if "apply_chat_template" in options:
         options["apply_chat_template"] = True
     file = tmp_path / "run.yaml"
     file.write_text(json.dumps(options))
-    runs.append(run_of(parse(["run", "--config", str(file)])))
+    runs.append(run_of(vars(parse(["run", "--config", str(file)]))))
     by_python, *others = [replace(run, command=()) for run in runs]
     for other in others:
         max_failed = other.options.max_failed  # an option of the command line alone, as text

@@ -151,8 +151,6 @@ def _check(args: argparse.Namespace) -> None:
         )
     if args.flips is not None and args.flips < 1:
         raise UsageError(f"--flips {args.flips}: give the number of docs to list, 1 or more.")
-    if args.seed < 0:
-        raise UsageError(f"--seed {args.seed} is below zero. Give 0 or more.")
     _check_gate(args)
     path = args.output_path
     if path is not None and Path(path).suffix not in WRITTEN:

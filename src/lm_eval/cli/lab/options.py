@@ -13,6 +13,7 @@ from lm_eval.cli.program import (
     add_loading,
     add_options,
     add_paths,
+    count,
     examples,
     real,
     whole,
@@ -136,7 +137,7 @@ def add_compare(commands: Any) -> None:
         method={"default": "holm"},
         flips=whole(const=10),
         resamples=whole(default=10_000),
-        seed=whole(default=1234),
+        seed=count(default=1234),
         plots={"const": IN_TERMINAL},
         fail_if_worse=real(const=ALPHA_DEFAULT),
     )
@@ -236,7 +237,7 @@ def add_reread(commands: Any) -> None:
     about = "a results file, or the folder given as --output_path"
     parser.add_argument("run", nargs="?", metavar="RUN", help=about)
     like = {"as": {"dest": "like"}}
-    add_options(parser, _REREAD, scorer={"action": "append"}, show=whole(default=5), **like)
+    add_options(parser, _REREAD, scorer={"action": "append"}, show=count(default=5), **like)
     add_paths(parser)
 
 
@@ -254,7 +255,7 @@ def add_diff(commands: Any) -> None:
     )
     parser.add_argument("run_a", metavar="RUN_A", help="a results file or its folder")
     parser.add_argument("run_b", metavar="RUN_B", help="another results file or its folder")
-    add_options(parser, _DIFF, show=whole(default=1))
+    add_options(parser, _DIFF, show=count(default=1))
 
 
 def choice_of(args: Namespace) -> Choice:

@@ -44,8 +44,6 @@ Report = Callable[[], None]
 
 def reread(args: argparse.Namespace) -> int:
     """Read again, and show what changes."""
-    if args.show < 0:
-        raise UsageError(f"--show {args.show} is below zero. Give 0 or more.")
     if args.corpus == (args.run is not None):
         raise UsageError(
             "Give a run whose answers are read again (`lm-eval reread RUN --scorer choice`), or "

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lm_eval import evaluator
 from lm_eval.cli.lab.options import IN_TERMINAL
-from lm_eval.cli.run import check_output, run_of, task_manager
+from lm_eval.cli.run import check_output, task_manager
 from lm_eval.config.arguments import parse_seeds, split_list
 from lm_eval.errors import FormatError, OutputError, UsageError
 from lm_eval.formats.prompt_format import PromptFormat
@@ -30,6 +30,7 @@ from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class
 from lm_eval.reports.costs import Forecast, print_forecasts, total_estimate
 from lm_eval.run.forecast import forecast
+from lm_eval.run.options import run_of
 from lm_eval.run.plan import Run
 from lm_eval.run.prepare import askable, check_samples
 from lm_eval.screen.sweep import print_sweep
@@ -54,7 +55,7 @@ ANSWERS = "answers.sqlite"
 def sweep(args: argparse.Namespace) -> int:
     """Sweep every task and print the results; with ``--dry_run``, print the costs alone."""
     check(args)
-    run = with_answers(run_of(args))
+    run = with_answers(run_of(vars(args)))
     with hiding(run.model_args, run.options.prompt.gen_kwargs):
         tasks = load_tasks(args, run)
         check_samples(tasks, run.options)

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from lm_eval.config.arguments import check_num_fewshot, split_list
+from lm_eval.config.arguments import split_list
 from lm_eval.data.hub.opening import HubData
 from lm_eval.data.hub.repository import HubRepo, RepoFile, megabytes
 from lm_eval.errors import DataError, LmEvalError, UsageError, listing
@@ -75,7 +75,6 @@ def fetch(args: argparse.Namespace) -> int:
         raise UsageError(
             "No tasks. Name some: `lm-eval fetch TASK …`; `lm-eval ls tasks` lists them."
         )
-    check_num_fewshot(args.num_fewshot)
     plan = _planned(selectors, TaskManager(args.include_path, run_code=False), args.num_fewshot)
     for line in _lines(plan, show_all=args.dry_run):
         print(line)

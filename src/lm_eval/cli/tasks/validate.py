@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from enum import Enum
 
-from lm_eval.config.arguments import check_num_fewshot, split_list
+from lm_eval.config.arguments import split_list
 from lm_eval.errors import (
     CodeNotRunError,
     FormatError,
@@ -195,7 +195,6 @@ def validate(args: argparse.Namespace) -> int:
     add_formats(args.format_path)
     use: SampleUse = "always" if args.sample_rows else "never"
     manager = TaskManager(args.include_path, run_code=args.run_code, sample_rows=use)
-    check_num_fewshot(args.num_fewshot)
     options = RunOptions(
         prompt=PromptOptions(num_fewshot=args.num_fewshot), max_skipped=args.max_skipped
     )
