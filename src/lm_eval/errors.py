@@ -102,7 +102,8 @@ class UnknownModelError(UnknownNameError, ValueError):
 class ConfigError(LmEvalError):
     """A configuration that cannot be used. ``path`` and ``line`` say where, if known.
 
-    ``key`` is the offending key, so that a caller that knows the file can find its line.
+    ``key`` is the offending key, or the keys and places that lead to it, so that a caller that knows
+    the file can find its line.
     """
 
     def __init__(
@@ -111,12 +112,17 @@ class ConfigError(LmEvalError):
         *,
         path: str | None = None,
         line: int | None = None,
-        key: str | None = None,
+        key: str | tuple[str | int, ...] | None = None,
     ) -> None:
         super().__init__(message)
         self.path = path
         self.line = line
         self.key = key
+
+    @property
+    def route(self) -> tuple[str | int, ...]:
+        """The keys and places that lead to the offending key."""
+        return (self.key,) if isinstance(self.key, str) else self.key or ()
 
 
 class YamlSyntaxError(ConfigError):

@@ -14,7 +14,8 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Any
 
-from lm_eval.config.yaml import PathLike, key_line, read_yaml_file
+from lm_eval.config.schema import Key, check, placed
+from lm_eval.config.yaml import PathLike, read_yaml_file
 from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.requests.values import Usage
 
@@ -23,8 +24,23 @@ DEFAULT = "default"
 CURRENCY = "USD"
 _PER_MILLION = ("input", "output", "cached_input")
 _NUMBERS = (*_PER_MILLION, "per_request")
-_KEYS = (*_NUMBERS, "currency")
-_REQUIRED = ("input", "output")
+_PRICE = Key(
+    float,
+    "a number from 0 up, such as 0.15 per million tokens",
+    takes_null=False,
+    fits=lambda price: 0 <= price < math.inf,
+)
+SCHEMA = {
+    **dict.fromkeys(_NUMBERS, _PRICE),
+    **dict.fromkeys(("input", "output"), replace(_PRICE, is_needed=True)),
+    "currency": Key(
+        str,
+        "a word such as USD or EUR",
+        takes_null=False,
+        fits=lambda word: word.isalpha() and len(word) <= 8,
+    ),
+}
+"""The prices of one model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,52 +113,11 @@ def read_prices(path: PathLike) -> PriceList:
 
 
 def _prices(path: str, name: str, entry: Any) -> Prices:
-    if not isinstance(entry, Mapping):
-        raise _error(
-            path,
-            (name,),
-            f"the prices of {name!r} are {entry!r}, but must be a mapping such as "
-            "{input: 0.15, output: 0.6}, per million tokens",
-        )
-    for key in entry:
-        if key not in _KEYS:
-            raise _error(
-                path,
-                (name, key),
-                f"{name!r} has no price {key!r}.{did_you_mean(str(key), _KEYS)} Keys: "
-                f"{listing(_KEYS)}",
-            )
-    for key in _REQUIRED:
-        if key not in entry:
-            raise _error(
-                path, (name,), f"{name!r} lacks `{key}`, the price of a million {key} tokens"
-            )
-    numbers = {key: _number(path, name, key, entry[key]) for key in _NUMBERS if key in entry}
-    currency = _currency(path, name, entry.get("currency", CURRENCY))
+    try:
+        check(entry, SCHEMA, "prices", name)
+    except ConfigError as error:
+        raise placed(error, path) from None
+    # As they are written: 0.15 is 3/20, not the nearest binary number.
+    numbers = {key: Fraction(str(entry[key])) for key in _NUMBERS if key in entry}
+    currency = entry.get("currency", CURRENCY)
     return Prices(**{"cached_input": numbers["input"], **numbers}, currency=currency, entry=name)
-
-
-def _number(path: str, name: str, key: str, value: Any) -> Fraction:
-    """A price as it is written: 0.15 is 3/20, not the nearest binary number."""
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and math.isfinite(value) and value >= 0:
-        return Fraction(str(value))
-    raise _error(
-        path, (name, key), f"`{key}` of {name!r} is {value!r}, but must be a number from 0 up"
-    )
-
-
-def _currency(path: str, name: str, value: Any) -> str:
-    if isinstance(value, str) and value.isalpha() and len(value) <= 8:
-        return value
-    raise _error(
-        path,
-        (name, "currency"),
-        f"`currency` of {name!r} is {value!r}, but must be a word such as USD or EUR",
-    )
-
-
-def _error(path: str, keys: tuple[str, ...], problem: str) -> ConfigError:
-    line = key_line(path, keys)
-    where = path if line is None else f"{path}, line {line}"
-    return ConfigError(f"{where}: {problem}.", path=path, line=line, key=str(keys[-1]))

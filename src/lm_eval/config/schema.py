@@ -6,6 +6,7 @@ place, the key, what is expected there and what it got, with the nearest name if
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -30,19 +31,30 @@ class Key:
     """What the type cannot say."""
     names: Iterable[str] = ()
     """The names that are valid, if it is a name."""
+    is_needed: bool = False
+    """Whether the key must be there."""
 
-    def accepts(self, value: Any) -> bool:
+    def refusal(self, value: Any) -> str | None:
+        """None for a value that fits; else what to say of it besides ``words``, if anything."""
         if value is None:
-            return self.takes_null
+            return None if self.takes_null else ""
         if callable(value) and not isinstance(value, str):
-            return self.takes_code
+            return None if self.takes_code else ""
         from msgspec import ValidationError, convert
 
         try:
             convert(value, self.kind)
-        except ValidationError:
-            return False
-        return self.fits is None or self.fits(value)
+        except ValidationError as error:
+            entry = re.search(r"at `\$\[(\d+)\]`$", str(error))
+            if entry:
+                return f" Entry {int(entry[1]) + 1} is {shorten(value[int(entry[1])])}."
+        else:
+            if self.fits is None or self.fits(value):
+                return None
+        return did_you_mean(value, self.names) if isinstance(value, str) else ""
+
+
+ANYTHING = Key(Any, "", takes_code=True)
 
 
 def one_of(names: Iterable[str], words: str = "") -> Key:
@@ -50,35 +62,51 @@ def one_of(names: Iterable[str], words: str = "") -> Key:
     return Key(Literal[tuple(names)], words or f"one of {', '.join(names)}", names=names)
 
 
-def check(
-    values: Mapping[str, Any], schema: Mapping[str, Key], where: str, inside: str = ""
-) -> None:
-    """Refuse a key that the schema does not have, and a value that its key cannot hold.
+def check(values: Any, schema: Mapping[str, Key], where: str, *inside: str | int) -> None:
+    """Refuse a key that the schema does not have or needs, and a value that its key cannot hold.
 
-    ``where`` starts the message; ``inside`` is the key of the file that has these values, if any.
+    ``where`` starts the message; ``inside`` leads to these values from the top of the file.
     """
+    place = _shown(inside)
+    if not isinstance(values, Mapping):
+        must = f"must be a mapping with {few_names('', schema)}"
+        raise ConfigError(f"{where}: {place} {must}, not {shorten(values)}.", key=inside)
     for name, value in values.items():
         key = schema.get(name)
-        shown = f"{inside}.{name}" if inside else str(name)
         if key is None:
             raise ConfigError(
-                f"{where}: unknown key {str(name)!r}{f' in {inside}' if inside else ''}."
+                f"{where}: unknown key {str(name)!r}{f' in {place}' if place else ''}."
                 f"{did_you_mean(str(name), schema)} Keys: {few_names(str(name), list(schema))}.",
-                key=inside or str(name),
+                key=(*inside, str(name)),
             )
-        if not key.accepts(value):
-            nearest = did_you_mean(value, key.names) if isinstance(value, str) else ""
+        refusal = key.refusal(value)
+        if refusal is not None:
             raise ConfigError(
-                f"{where}: {shown} must be {key.words}, not {shorten(value)}.{nearest}",
-                key=inside or str(name),
+                f"{where}: {_shown((*inside, name))} must be {key.words}, not {shorten(value)}."
+                f"{refusal}",
+                key=(*inside, name),
             )
+    for name, key in schema.items():
+        if key.is_needed and name not in values:
+            at = f"{place} " if place else ""
+            raise ConfigError(f"{where}: {at}needs `{name}`: {key.words}.", key=inside)
+
+
+def _shown(route: tuple[str | int, ...]) -> str:
+    """``formats[2].name``: the entries of lists are counted from 1, as people do."""
+    parts = (f"[{step + 1}]" if isinstance(step, int) else f".{step}" for step in route)
+    return "".join(parts).removeprefix(".")
 
 
 def placed(error: ConfigError, source: str | None, *above: tuple[str, ...]) -> ConfigError:
-    """The error with file and line of its key: at the top of ``source``, or below the keys ``above``."""
+    """The error with file and line of its key: at the top of ``source``, or below the keys ``above``.
+
+    The line of a key that is not there is that of the nearest key around it.
+    """
     if source is None or source in str(error):
         return error
-    routes = [(*route, error.key) for route in ((), *above)] if error.key else []
+    key = error.route
+    routes = [(*route, *key[:end]) for end in range(len(key), 0, -1) for route in ((), *above)]
     found = filter(None, (locate_key(source, route) for route in routes))
     path, line = next(found, (source, None))
     located = error.saying(f"{path}{f', line {line}' if line else ''}: {error}")

@@ -9,18 +9,50 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from lm_eval.config.fields import shorten
-from lm_eval.config.yaml import key_line, load_yaml
-from lm_eval.errors import ConfigError, LmEvalError, did_you_mean, listing
+from lm_eval.config.schema import ANYTHING, Key, check, placed
+from lm_eval.config.yaml import load_yaml
+from lm_eval.errors import ConfigError, LmEvalError
 from lm_eval.formats.compile import compile_format, format_names, get_format, register_format
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.registry import FORMATS
 
 LIST_VERSION = 1
-_KEYS = ("format_list", "axis", "base", "seed", "most_choices", "sizes", "rejected", "formats")
-_ENTRY_KEYS = ("name", "fingerprint", "slots", "fields", "options")
+SCHEMA = {
+    "format_list": Key(
+        Literal[LIST_VERSION],
+        f"{LIST_VERSION}, the layout that this release reads: sample the list again, or use the release "
+        "that made it",
+        takes_null=False,
+    ),
+    "axis": ANYTHING,
+    "base": Key(
+        str | dict,
+        "a format's name or a mapping of its fields",
+        takes_null=False,
+        is_needed=True,
+    ),
+    **dict.fromkeys(("seed", "most_choices", "sizes", "rejected"), ANYTHING),
+    "formats": Key(
+        Annotated[list, Meta(min_length=1)],
+        "a list with at least one entry",
+        takes_null=False,
+        is_needed=True,
+    ),
+}
+ENTRY_SCHEMA = {
+    "name": Key(
+        Annotated[str, Meta(pattern=r"\S")], "the format's name", takes_null=False, is_needed=True
+    ),
+    "fingerprint": ANYTHING,
+    "slots": Key(dict, "a mapping"),
+    "fields": Key(dict, "a mapping of the format's fields"),
+    "options": Key(dict[str, Annotated[int, Meta(ge=0)]], "a mapping to whole numbers"),
+}
 
 
 @dataclass(frozen=True)
@@ -54,137 +86,59 @@ def is_format_list(data: Mapping[str, Any]) -> bool:
 
 def read_format_list(path: str | Path) -> FormatListFile:
     """The formats of a file, compiled; an error if they changed since the list was saved."""
+    path = str(path)
     data = load_yaml(path, run_code=False)
-    return _ListReader(str(path), data).result()
-
-
-class _ListReader:
-    """Compiles the formats of one file; its errors name the file and the line."""
-
-    def __init__(self, path: str, data: Mapping[str, Any]) -> None:
-        self.path, self.data = path, data
-
-    def result(self) -> FormatListFile:
-        self._check_head()
-        base = self._base()
-        entries = tuple(self._entry(index, base) for index in range(len(self.data["formats"])))
-        self._check_names(entries)
-        head = {key: value for key, value in self.data.items() if key not in ("base", "formats")}
-        return FormatListFile(self.path, base, entries, head)
-
-    def _check_head(self) -> None:
-        data = self.data
-        if not is_format_list(data):
-            raise self._error(
-                "is not a list of formats: it has no `base` and `formats`. Make one with "
-                "`lm-eval sweep`; a single format is given with --format_path."
-            )
-        for key in data:
-            if key not in _KEYS:
-                raise self._error(
-                    f"unknown key {str(key)!r}.{did_you_mean(str(key), _KEYS)} "
-                    f"Keys: {listing(_KEYS, 20)}.",
-                    key,
-                )
-        version = data.get("format_list", LIST_VERSION)
-        if version != LIST_VERSION:
-            raise self._error(
-                f"this list has the layout {shorten(version)}, and this release reads layout "
-                f"{LIST_VERSION}. Sample the list again, or use the release that made it.",
-                "format_list",
-            )
-        if not isinstance(data.get("formats"), list) or not data["formats"]:
-            raise self._error("formats must be a list with at least one entry.", "formats")
-
-    def _base(self) -> PromptFormat:
-        spec = self.data.get("base")
-        if isinstance(spec, str):
-            spec = {"type": spec}
-        if not isinstance(spec, Mapping):
-            raise self._error(
-                f"base must be a format's name or a mapping of its fields, not {shorten(spec)}.",
-                "base",
-            )
-        return self._compiled(spec, None, ("base",))
-
-    def _entry(self, index: int, base: PromptFormat) -> ListedFormat:
-        entry, at = self.data["formats"][index], ("formats", index)
-        if not isinstance(entry, Mapping):
-            raise self._error(f"entry {index + 1} of formats is not a mapping.", *at)
-        for key in entry:
-            if key not in _ENTRY_KEYS:
-                raise self._error(
-                    f"unknown key {str(key)!r} of a format.{did_you_mean(str(key), _ENTRY_KEYS)} "
-                    f"Keys: {listing(_ENTRY_KEYS)}. Fields of the format belong under `fields`.",
-                    *at,
-                    key,
-                )
-        if not isinstance(entry.get("name"), str) or not entry["name"].strip():
-            raise self._error(f"entry {index + 1} of formats has no name.", *at)
-        fields = self._mapping(entry, "fields", at)
-        compiled = self._compiled({**fields, "name": entry["name"]}, base, (*at, "fields"))
-        self._check_fingerprint(compiled, entry.get("fingerprint"), (*at, "fingerprint"))
-        return ListedFormat(
-            compiled,
-            {str(slot): str(value) for slot, value in self._mapping(entry, "slots", at).items()},
-            self._options(entry, at),
+    if not is_format_list(data):
+        raise ConfigError(
+            f"{path} is not a list of formats: it has no `base` and `formats`. Make one with "
+            "`lm-eval sweep`; a single format is given with --format_path.",
+            path=path,
         )
-
-    def _options(self, entry: Mapping[str, Any], at: tuple[Any, ...]) -> dict[str, int]:
-        options = self._mapping(entry, "options", at)
-        for key, value in options.items():
-            if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-                raise self._error(
-                    f"{key} must be a whole number, not {shorten(value)}.", *at, "options", key
+    try:
+        check(data, SCHEMA, "list of formats")
+        spec = {"type": data["base"]} if isinstance(data["base"], str) else data["base"]
+        base = _compiled(spec, None, "base", ("base",))
+        entries: dict[str, ListedFormat] = {}
+        for index, entry in enumerate(data["formats"]):
+            check(entry, ENTRY_SCHEMA, "list of formats", "formats", index)
+            if entry["name"] in entries:
+                raise ConfigError(
+                    f"the name {entry['name']!r} occurs twice. Names must differ.",
+                    key=("formats", index, "name"),
                 )
-        return options
+            entries[entry["name"]] = _listed(entry, base, ("formats", index))
+    except ConfigError as error:
+        raise placed(error, path) from None
+    head = {key: value for key, value in data.items() if key not in ("base", "formats")}
+    return FormatListFile(path, base, tuple(entries.values()), head)
 
-    def _mapping(self, entry: Mapping[str, Any], key: str, at: tuple[Any, ...]) -> dict[str, Any]:
-        value = entry.get(key)
-        if value is None:
-            return {}
-        if not isinstance(value, Mapping):
-            raise self._error(f"{key} must be a mapping, not {shorten(value)}.", *at, key)
-        return dict(value)
 
-    def _compiled(
-        self, spec: Mapping[str, Any], start: PromptFormat | None, at: tuple[Any, ...]
-    ) -> PromptFormat:
-        try:
-            return compile_format(spec, start=start, where=self.path)
-        except LmEvalError as error:
-            key = getattr(error, "key", None)
-            line = key_line(self.path, (*at, key)) if key else None
-            line = line or key_line(self.path, at) or key_line(self.path, at[:2])
-            problem = str(error).removeprefix(f"{self.path}: ")
-            raise self._error(problem, line=line) from None
+def _listed(
+    entry: Mapping[str, Any], base: PromptFormat, at: tuple[str | int, ...]
+) -> ListedFormat:
+    name, fields = entry["name"], entry.get("fields") or {}
+    fmt = _compiled({**fields, "name": name}, base, f"format {name!r}", (*at, "fields"))
+    saved = entry.get("fingerprint")
+    if saved is not None and str(saved) != fmt.fingerprint:
+        raise ConfigError(
+            f"format {name!r} was saved with fingerprint {saved} and is {fmt.fingerprint} now: "
+            "the file was edited, its base has changed, or another release made it. Scores under "
+            "the two do not compare. Sample the list again, or take the `fingerprint` lines out "
+            "to use the formats as they are now.",
+            key=(*at, "fingerprint"),
+        )
+    slots = {str(slot): str(value) for slot, value in (entry.get("slots") or {}).items()}
+    return ListedFormat(fmt, slots, entry.get("options") or {})
 
-    def _check_fingerprint(self, fmt: PromptFormat, saved: Any, at: tuple[Any, ...]) -> None:
-        if saved is not None and str(saved) != fmt.fingerprint:
-            raise self._error(
-                f"format {fmt.name!r} was saved with fingerprint {saved} and is {fmt.fingerprint} now: "
-                "the file was edited, its base has changed, or another release made it. Scores under "
-                "the two do not compare. Sample the list again, or take the `fingerprint` lines out "
-                "to use the formats as they are now.",
-                *at,
-            )
 
-    def _check_names(self, entries: tuple[ListedFormat, ...]) -> None:
-        seen: dict[str, int] = {}
-        for index, entry in enumerate(entries):
-            name = entry.format.name
-            if name in seen:
-                first = key_line(self.path, ("formats", seen[name], "name"))
-                raise self._error(
-                    f"the name {name!r} occurs twice, first on line {first}. Names must differ.",
-                    *("formats", index, "name"),
-                )
-            seen[name] = index
-
-    def _error(self, problem: str, *at: Any, line: int | None = None) -> ConfigError:
-        line = line or (key_line(self.path, at) if at else None)
-        where = f"{self.path}, line {line}:" if line else self.path if not at else f"{self.path}:"
-        return ConfigError(f"{where} {problem}", path=self.path, line=line)
+def _compiled(
+    spec: Mapping[str, Any], start: PromptFormat | None, where: str, at: tuple[str | int, ...]
+) -> PromptFormat:
+    try:
+        return compile_format(spec, start=start, where=where)
+    except LmEvalError as error:
+        inner = error.route if isinstance(error, ConfigError) else ()
+        raise ConfigError(str(error), key=(*at, *inner)) from None
 
 
 def register_format_folder(folder: str | Path) -> list[str]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lm_eval.config.functions import resolved
+from lm_eval.config.schema import Key, check
 from lm_eval.errors import (
     CodeNotRunError,
     ConfigError,
@@ -37,6 +38,26 @@ DEFAULT_METRICS = {
     "multiple_choice": ("acc", "acc_norm"),
     "generate_until": ("exact_match",),
 }
+
+
+METRIC_LIST = Key(list[dict[str, Any]], "a list of entries such as `- metric: acc`")
+METRIC_SCHEMA = {
+    "metric": Key(
+        str,
+        "the name of a metric or a !function",
+        takes_code=True,
+        takes_null=False,
+        is_needed=True,
+    ),
+    "aggregation": Key(
+        str,
+        "an aggregation, such as mean, or a !function",
+        takes_code=True,
+        fits=lambda name: name in AGGREGATIONS,
+        names=AGGREGATIONS,
+    ),
+}
+"""The keys of an entry that every metric has; others are the metric's options."""
 
 
 @dataclass
@@ -83,33 +104,31 @@ def parse_metric_list(
 
     With ``has_process_results`` names are free: the task's function gives the scores.
     """
-    where = f"Task {task!r}: " if task else ""
+    where = f"Task {task!r}"
     if metric_list is None:
         metric_list = [{"metric": name} for name in DEFAULT_METRICS[output_type]]
-    if not isinstance(metric_list, list):
-        raise ConfigError(
-            f"{where}metric_list must be a list of entries such as `- metric: acc`; it is "
-            f"{metric_list!r}."
-        )
+    check({"metric_list": metric_list}, {"metric_list": METRIC_LIST}, where)
+    for place, entry in enumerate(metric_list):
+        fixed = {key: entry[key] for key in METRIC_SCHEMA if key in entry}
+        check(fixed, METRIC_SCHEMA, where, "metric_list", place)
     metrics = [_metric(entry, output_type, where, has_process_results) for entry in metric_list]
     # A name listed twice is one score: in its first place, with its last settings.
     return MetricList(list({metric.name: metric for metric in metrics}.values()))
 
 
-def _metric(entry: Any, output_type: str, where: str, is_free: bool) -> Metric:
-    if not isinstance(entry, Mapping) or entry.get("metric") is None:
-        raise ConfigError(f"{where}every entry of metric_list needs a `metric`; here is {entry!r}.")
+def _metric(entry: Mapping[str, Any], output_type: str, where: str, is_free: bool) -> Metric:
     named = entry["metric"]
-    if not isinstance(named, str) and not callable(named):
-        raise ConfigError(f"{where}`metric` is a name or a !function, not {named!r}.")
     name = metric_name(entry)
-    where = f"{where}metric {name!r}"
+    where = f"{where}: metric {name!r}"
     known = plain_metric(name) or Metric(name, higher_is_better=None)
     options = {key: value for key, value in entry.items() if key not in METRIC_KEYS}
+    aggregation = entry.get("aggregation", known.aggregation) or mean
+    if isinstance(aggregation, str):
+        aggregation = AGGREGATIONS.get(aggregation)
     metric = replace(
         known,
         function=None if is_free else named,
-        aggregation=_aggregation(entry, known.aggregation, where),
+        aggregation=aggregation,
         higher_is_better=entry.get("higher_is_better", known.higher_is_better),
         options={} if is_free else options,
     )
@@ -120,7 +139,8 @@ def _metric(entry: Any, output_type: str, where: str, is_free: bool) -> Metric:
     if isinstance(source, HubMetric) and not is_wanted and _is_a_place(name):
         raise ConfigError(
             f"{where} is a path or a name on a hub, and loading it runs the Python there. If you "
-            "trust it, write `hf_evaluate: true` beside it."
+            "trust it, write `hf_evaluate: true` beside it.",
+            key="metric_list",
         )
     _check_fit(known, source, entry, output_type, where)
     _check_options(source, options, output_type, where)
@@ -132,20 +152,6 @@ def plain_metric(name: str) -> Metric | None:
     """The metric of plain task files that has this name; None if there is none."""
     known = METRICS.get(name, None)
     return known if known is not None and known.function is not None else None
-
-
-def _aggregation(entry: Mapping[str, Any], default: str | None, where: str) -> Any:
-    value = entry.get("aggregation", default)
-    if value is None:
-        return mean
-    if callable(value):
-        return value
-    if not isinstance(value, str) or value not in AGGREGATIONS:
-        raise ConfigError(
-            f"{where}: unknown aggregation {value!r}.{did_you_mean(str(value), AGGREGATIONS)} "
-            f"Aggregations: {listing(sorted(AGGREGATIONS))}, or a !function."
-        )
-    return AGGREGATIONS.get(value)
 
 
 def _check_fit(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from lm_eval.config.schema import placed
 from lm_eval.errors import ConfigError, LmEvalError, MissingExtraError, place
 from lm_eval.formats.assemble import Prompt
 from lm_eval.formats.checks import CALIBRATED, NORMALISATIONS
@@ -122,17 +123,20 @@ class HarnessScorer:
         self.task = task
         self.only_predicts = only_predicts
         config = task.config
-        self.metrics: MetricList = parse_metric_list(
-            [{"metric": "bypass"}] if only_predicts else self._metric_list(),
-            task.output_type,
-            task=task.name,
-            has_process_results=(
-                config.process_results is not None or task.has_own_scoring or self._has_checks
-            ),
-        )
-        self.pipelines: list[FilterPipeline] = build_pipelines(
-            config.filter_list, task=task.name, load_helpers=config.load_helpers
-        )
+        try:
+            self.metrics: MetricList = parse_metric_list(
+                [{"metric": "bypass"}] if only_predicts else self._metric_list(),
+                task.output_type,
+                task=task.name,
+                has_process_results=(
+                    config.process_results is not None or task.has_own_scoring or self._has_checks
+                ),
+            )
+            self.pipelines: list[FilterPipeline] = build_pipelines(
+                config.filter_list, task=task.name, load_helpers=config.load_helpers
+            )
+        except ConfigError as error:
+            raise placed(error, config.source) from None
         self._check_fields()
         self._score = self._scoring()
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from msgspec import Meta
+
+from lm_eval.config.schema import ANYTHING, Key, check, placed
 from lm_eval.errors import ConfigError, LmEvalError, did_you_mean, listing
 
 FAMILY_KEYS = ("each", "areas")
-_VARIABLE = re.compile(r"[A-Za-z]\w*")
 _SIMPLE_FILTER = re.compile(r"\|\s*(lower|replace)(?:\('([^'\\]*)', '([^'\\]*)'\))?")
 _SIMPLE = re.compile(
     r"\{\{\s*([A-Za-z]\w*)((?:\s*\|\s*(?:lower|replace\('[^'\\]*', '[^'\\]*'\)))*)\s*\}\}"
@@ -28,6 +30,34 @@ _TEXT_KEYS = (
 """Keys whose value is a text, though the value of a variable may be a number."""
 _FIELD_KEYS = ("where", "fewshot_match", "cluster", "skip_docs")
 """Keys besides ``doc_to_*`` that are evaluated on each doc, so they stay templates."""
+
+_Variable = Annotated[str, Meta(pattern=r"^(?!doc$)[A-Za-z]\w*$")]
+_Value = str | int | float
+_LISTED = Annotated[list[_Value], Meta(min_length=1)]
+_MAPPED = Annotated[dict[_Value, dict[_Variable, Any] | None], Meta(min_length=1)]
+_VALUES = Key(
+    _LISTED | _MAPPED,
+    "a list of texts or numbers, each once, or a mapping of them to further variables, such as "
+    "`{de: {cause: weil}}`; put yes, no, on and off in quotes",
+    takes_null=False,
+    fits=lambda values: len(set(values)) == len(values),
+)
+SCHEMA = {
+    "each": Key(
+        Annotated[dict[_Variable, Any], Meta(min_length=1)],
+        "variables (letters, digits and _, a letter first; not `doc`, the whole row) with their "
+        "values, such as `each: {subject: [algebra, anatomy]}`",
+        takes_null=False,
+    ),
+    "task": Key(str, "a name with the variables of `each` in it", takes_null=False),
+    "group": Key(str, "the family's name"),
+    "areas": Key(
+        dict[str, Annotated[list[Any], Meta(min_length=1)]],
+        "names with lists of values of `each`, such as `areas: {stem: [algebra]}`",
+    ),
+    "class": Key(None, "left out, because a Python class cannot be a family"),
+}
+"""The keys of a family besides those of its tasks."""
 
 Values = Mapping[str, Any]
 """Variable → value, of one task of a family."""
@@ -50,24 +80,23 @@ class Family:
     def from_mapping(cls, data: Mapping[str, Any], *, source: str) -> Family:
         """The family that a file's keys define; wrong keys are an error."""
         try:
-            return cls._made(data, Path(source).stem)
+            return cls._made(data, data.get("group") or Path(source).stem)
         except ConfigError as error:
-            raise ConfigError(f"{source}: {error}", path=source) from None
+            raise placed(error, source) from None
 
     @classmethod
-    def _made(cls, data: Mapping[str, Any], stem: str) -> Family:
-        if "class" in data:
-            raise ConfigError("a task that is a Python class cannot be a family: remove `each`.")
-        name = data.get("group") or stem
-        if not isinstance(name, str):
-            raise ConfigError(f"group must be the family's name, not {name!r}.")
-        options = _options(data.get("each"))
-        members = _named(data.get("task"), options)
-        areas = _areas(data.get("areas"), options, members, name)
+    def _made(cls, data: Mapping[str, Any], name: Any) -> Family:
+        where = f"family {name!r}"
+        check({key: data.get(key) for key in SCHEMA}, SCHEMA, where)
+        options = _options(data["each"], where)
+        members = _named(data["task"], options)
+        areas = _areas(data.get("areas") or {}, options, members, name)
         for group in (name, *areas):
             if group in members:
                 raise ConfigError(
-                    f"the group {group!r} has the name of one of its tasks. Write another `group`."
+                    f"{where}: the group {group!r} has the name of one of its tasks. Write another "
+                    "`group`.",
+                    key="group",
                 )
         own = {key: value for key, value in data.items() if key not in (*FAMILY_KEYS, "group")}
         return cls(name, members, areas, own)
@@ -91,78 +120,30 @@ Options = Mapping[str, Mapping[Any, Values]]
 """Variable → its values, each with further variables that depend on it."""
 
 
-def _options(each: Any) -> Options:
-    if not isinstance(each, Mapping) or not each:
-        raise ConfigError(
-            "each must name a variable and its values, such as `each: {subject: [algebra, anatomy]}`, "
-            f"not {each!r}."
+def _options(each: Mapping[str, Any], where: str) -> Options:
+    check(each, dict.fromkeys(each, _VALUES), where, "each")
+    options: dict[str, Mapping[Any, Values]] = {}
+    variables = list(each)
+    for variable, values in each.items():
+        is_list = isinstance(values, list)
+        options[variable] = {value: (not is_list and values[value]) or {} for value in values}
+        first = next(iter(options[variable].values()))
+        alike = dict.fromkeys(
+            first, replace(ANYTHING, words="the other values have it", is_needed=True)
         )
-    options = {str(key): _values(str(key), values) for key, values in each.items()}
-    seen: dict[str, str] = {}
-    for key, values in options.items():
-        further = next(iter(values.values()))
-        for name in (key, *further):
-            if _VARIABLE.fullmatch(name) is None or name == "doc":
-                raise ConfigError(
-                    f"each: {name!r} cannot be a variable: use letters, digits and _, a letter "
-                    "first. `doc` is the whole row."
-                )
-            if name in seen:
-                raise ConfigError(f"each: the variable {name!r} is defined twice.")
-            seen[name] = key
+        for value, further in options[variable].items():
+            check(further, alike, where, "each", variable, str(value))
+        variables += first
+    for variable in variables:
+        if variables.count(variable) > 1:
+            raise ConfigError(
+                f"{where}: each defines the variable {variable!r} twice. Rename one.", key="each"
+            )
     return options
-
-
-def _values(key: str, values: Any) -> dict[Any, Values]:
-    """The values of one variable: a list, or a mapping of each to further variables."""
-    if isinstance(values, Mapping):
-        by_value = {value: further or {} for value, further in values.items()}
-    elif isinstance(values, list):
-        for value in values:
-            _check_plain(key, value)
-        by_value = {value: {} for value in values}
-        if len(by_value) < len(values):
-            twice = next(value for value in values if values.count(value) > 1)
-            raise ConfigError(f"each.{key} has {twice!r} twice. Remove one.")
-    else:
-        by_value = {}
-    if not by_value:
-        raise ConfigError(f"each.{key} must be a list of values or a mapping, not {values!r}.")
-    first, names = next(iter(by_value)), None
-    for value, further in by_value.items():
-        _check_plain(key, value)
-        if not isinstance(further, Mapping):
-            raise ConfigError(
-                f"each.{key}: {value!r} must map to further variables, such as `{{cause: weil}}`, "
-                f"not {further!r}."
-            )
-        names = set(further) if names is None else names
-        for name in names.symmetric_difference(further):
-            with_it, without = (first, value) if name in names else (value, first)
-            raise ConfigError(
-                f"each.{key}: {with_it!r} has {str(name)!r} and {without!r} has not. Give every "
-                "value the same variables."
-            )
-    return by_value
-
-
-def _check_plain(key: str, value: Any) -> None:
-    """Refuse a value of a variable that is not a text or a number."""
-    if isinstance(value, bool):
-        raise ConfigError(
-            f"each.{key} has the value {str(value).lower()}: YAML reads yes, no, on and off so. Write "
-            'it in quotes, such as "no".'
-        )
-    if not isinstance(value, str | int | float):
-        raise ConfigError(f"each.{key} has the value {value!r}; expected a text or a number.")
 
 
 def _named(template: Any, options: Options) -> dict[str, Values]:
     """Name → values, for every combination; two of one name are an error."""
-    if not isinstance(template, str):
-        raise ConfigError(
-            f"task must be a name with the variables of `each` in it, not {template!r}."
-        )
     members: dict[str, Values] = {}
     for values in _combinations(options):
         name = _name(template, values)
@@ -225,44 +206,27 @@ def _name(template: str, values: Values) -> str:
 
 
 def _areas(
-    areas: Any, options: Options, members: Mapping[str, Values], group: str
+    areas: Mapping[str, list[Any]], options: Options, members: Mapping[str, Values], group: str
 ) -> dict[str, tuple[str, ...]]:
     """``stem: [algebra, …]`` → the group ``mmlu_stem`` and its tasks."""
-    if areas is None:
-        return {}
-    if not isinstance(areas, Mapping) or not all(isinstance(v, list) for v in areas.values()):
-        raise ConfigError(
-            "areas must map names to lists of values of `each`, such as `areas: {stem: [algebra]}`, "
-            f"not {areas!r}."
-        )
     tasks_of: dict[str, tuple[str, ...]] = {}
-    placed: dict[str, str] = {}
+    area_of: dict[str, str] = {}
     for area, wanted in areas.items():
-        key = _key_of(str(area), wanted, options)
-        tasks = tuple(name for name, values in members.items() if values[key] in wanted)
+        listed = next((key for key in options if wanted[0] in options[key]), next(iter(options)))
+        known = options[listed]
+        value_of = Key(Any, f"values of {listed}", fits=known.__contains__, names=map(str, known))
+        for value in wanted:
+            check({area: value}, {area: value_of}, f"family {group!r}", "areas")
+        tasks = tuple(name for name, values in members.items() if values[listed] in wanted)
         for task in tasks:
-            if task in placed:
+            if task in area_of:
                 raise ConfigError(
-                    f"areas: {task!r} is in {placed[task]!r} and in {str(area)!r}. Name it once."
+                    f"areas: {task!r} is in {area_of[task]!r} and in {area!r}. Name it once.",
+                    key=("areas", area),
                 )
-            placed[task] = str(area)
+            area_of[task] = area
         tasks_of[f"{group}_{area}"] = tasks
     return tasks_of
-
-
-def _key_of(area: str, wanted: Sequence[Any], options: Options) -> str:
-    """The variable of ``each`` whose values an area lists."""
-    for value in wanted:
-        if not any(value in values for values in options.values()):
-            known = [str(value) for values in options.values() for value in values]
-            raise ConfigError(
-                f"areas.{area} names {value!r}, which is not a value of `each`."
-                f"{did_you_mean(str(value), known)}"
-            )
-    for key, values in options.items():
-        if wanted and all(value in values for value in wanted):
-            return key
-    raise ConfigError(f"areas.{area} must list values of one variable of `each`, not {wanted!r}.")
 
 
 # Filling in

@@ -164,7 +164,7 @@ def finding_of(name: str, error: LmEvalError, *, kind: str = "task") -> CheckFin
     elif isinstance(error, MissingExtraError):
         outcome, cause = CheckOutcome.NEEDS_PACKAGE, error.install
     elif isinstance(error, UnsupportedError):
-        outcome, cause = CheckOutcome.UNSUPPORTED, error.key or ""
+        outcome, cause = CheckOutcome.UNSUPPORTED, ".".join(map(str, error.route))
     elif isinstance(error, HelperError):
         cause = f"{error.path}: {error.reason}"
     bad_docs = error.docs if isinstance(error, FormatError) else {}

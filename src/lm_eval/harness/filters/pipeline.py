@@ -11,9 +11,12 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from lm_eval.config.functions import FunctionRef, resolved
+from lm_eval.config.schema import Key, check
 from lm_eval.errors import ConfigError, UnknownNameError, did_you_mean, listing
 from lm_eval.registry import get_filter
 
@@ -22,6 +25,28 @@ Step = tuple[Any, Mapping[str, Any]]
 
 DEFAULT_NAME = "none"
 REGEX_KEYS = ("regex_pattern", "regexes_to_ignore")
+
+
+def _are_steps(steps: list[dict[str, Any]]) -> bool:
+    functions = [step.get("function") for step in steps]
+    return all(isinstance(function, str) or callable(function) for function in functions)
+
+
+FILTER_LIST = Key(
+    Annotated[list[Any], Meta(min_length=1)],
+    "a list of pipelines, each with `name` and `filter`; leave it out to take the first response",
+)
+PIPELINE_SCHEMA = {
+    "name": Key(str, "a text", takes_null=False, is_needed=True),
+    "filter": Key(
+        Annotated[list[dict[str, Any]], Meta(min_length=1)],
+        "a list of steps, each with the name of a filter and its options: `filter: [{function: "
+        "take_first}]`",
+        takes_null=False,
+        is_needed=True,
+        fits=_are_steps,
+    ),
+}
 
 
 @dataclass
@@ -68,8 +93,6 @@ class FilterPipeline:
             where = self._at(place, function)
             if callable(function):
                 continue
-            if not isinstance(function, str):
-                raise ConfigError(f"{where}: `function` must be the name of a filter.")
             _make(_known(function, where, load_helpers), options or {}, where)
 
     def _at(self, place: int, function: Any) -> str:
@@ -113,56 +136,27 @@ def build_pipelines(
     load_helpers: Callable[[], object] | None = None,
 ) -> list[FilterPipeline]:
     """The pipelines of a task; without a ``filter_list`` one called ``none`` takes the first."""
-    where = f"Task {task!r}" if task else ""
+    where = f"Task {task!r}"
     if filter_list is None:
         return [FilterPipeline(DEFAULT_NAME, [("take_first", {})], where)]
-    start = f"{where}: " if where else ""
-    if not isinstance(filter_list, list) or not filter_list:
-        raise ConfigError(
-            f"{start}filter_list must be a list of pipelines, each with `name` and `filter`; "
-            f"it is {filter_list!r}. Leave the key out for the default, which takes the first "
-            "response."
-        )
-    pipelines = [_pipeline(entry, place, where) for place, entry in enumerate(filter_list, 1)]
-    names = [pipeline.name for pipeline in pipelines]
-    for pipeline in pipelines:
-        if names.count(pipeline.name) > 1:
+    check({"filter_list": filter_list}, {"filter_list": FILTER_LIST}, where)
+    pipelines: dict[str, FilterPipeline] = {}
+    for place, entry in enumerate(filter_list):
+        check(entry, PIPELINE_SCHEMA, where, "filter_list", place)
+        name = entry["name"]
+        if name in pipelines:
             raise ConfigError(
-                f"{start}filter_list has two pipelines called {pipeline.name!r}. Rename one: results "
-                "are told apart by that name."
+                f"{where}: filter_list has two pipelines called {name!r}. Rename one: results "
+                "are told apart by that name.",
+                key=("filter_list", place, "name"),
             )
-        pipeline.check(load_helpers)
-    return pipelines
-
-
-def _pipeline(entry: Any, place: int, where: str) -> FilterPipeline:
-    start = f"{where}: " if where else ""
-    if not isinstance(entry, Mapping) or not isinstance(entry.get("name"), str):
-        raise ConfigError(f"{start}entry {place} of filter_list needs a `name`, a text.")
-    name = entry["name"]
-    keys = ("name", "filter")
-    for key in entry:
-        if key not in keys:
-            raise ConfigError(
-                f"{start}filter {name!r} has no key {key!r}.{did_you_mean(str(key), keys)} "
-                "Keys: name, filter; options of a filter go beside its `function`."
-            )
-    steps = entry.get("filter")
-    if not isinstance(steps, list) or not steps:
-        raise ConfigError(
-            f"{start}filter {name!r} needs a list under `filter`, such as "
-            "`filter: [{function: take_first}]`."
-        )
-    return FilterPipeline(name, [_step(s, at, name, start) for at, s in enumerate(steps, 1)], where)
-
-
-def _step(step: Any, place: int, name: str, start: str) -> Step:
-    if not isinstance(step, Mapping) or step.get("function") is None:
-        raise ConfigError(
-            f"{start}step {place} of filter {name!r} has no `function`: {step!r}. "
-            "Write `- function: regex` with its options beside it."
-        )
-    return step["function"], {key: value for key, value in step.items() if key != "function"}
+        steps = [
+            (step["function"], {key: step[key] for key in step if key != "function"})
+            for step in entry["filter"]
+        ]
+        pipelines[name] = FilterPipeline(name, steps, where)
+        pipelines[name].check(load_helpers)
+    return list(pipelines.values())
 
 
 def _known(name: str, where: str, load_helpers: Callable[[], object] | None) -> Any:
