@@ -120,7 +120,7 @@ def test_prices_for_a_model_that_counts_nothing_draw_a_warning(place: Workplace)
     ("content", "words"),
     [
         ("dumy: {input: 1, output: 1}\n", ["'dummy'", "Did you mean 'dumy'?", "prices.yaml"]),
-        ("dummy: {input: -1, output: 1}\n", ["prices.yaml, line 1", "`input`", "-1"]),
+        ("dummy: {input: -1, output: 1}\n", ["prices.yaml, line 1", "dummy.input", "-1"]),
         ("dummy: {input: 1, outputs: 1}\n", ["prices.yaml, line 1", "Did you mean 'output'?"]),
         ("dummy: [\n", ["prices.yaml", "line"]),
         (None, ["There is no file", "prices.yaml"]),

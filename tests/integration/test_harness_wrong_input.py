@@ -227,7 +227,7 @@ def test_a_gold_outside_the_choices_is_wrong_under_parity_and_the_task_is_named(
             ["'acc'", "loglikelihood_rolling", "word_perplexity"],
         ),
         ({"filter_list": [{"name": "x", "filter": [{"regex_pattern": "a"}]}]}, ["function"]),
-        ({"filter_list": [{"name": "x"}]}, ["'x'", "filter"]),
+        ({"filter_list": [{"name": "x"}]}, ["filter_list[1] needs `filter`"]),
         (
             {
                 "filter_list": [

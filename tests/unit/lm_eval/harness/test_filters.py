@@ -155,12 +155,21 @@ def test_a_built_in_filter_stays():
     [
         ([], "must be a list of pipelines"),
         ("regex", "must be a list of pipelines"),
-        ([{"filter": [{"function": "regex"}]}], "entry 1 of filter_list needs a `name`"),
-        ([{"name": "a"}], "'a' needs a list under `filter`"),
-        ([{"name": "a", "filter": {"function": "regex"}}], "needs a list under `filter`"),
-        ([{"name": "a", "filters": [], "filter": []}], "no key 'filters'. Did you mean 'filter'"),
-        ([{"name": "a", "filter": [{"regex_pattern": "x"}]}], "step 1 of filter 'a' has no"),
-        ([{"name": "a", "filter": ["regex"]}], "step 1 of filter 'a' has no `function`"),
+        ([{"filter": [{"function": "regex"}]}], "filter_list[1] needs `name`"),
+        ([{"name": "a"}], "filter_list[1] needs `filter`: a list of steps"),
+        (
+            [{"name": "a", "filter": {"function": "regex"}}],
+            "filter_list[1].filter must be a list of steps",
+        ),
+        (
+            [{"name": "a", "filters": [], "filter": []}],
+            "unknown key 'filters' in filter_list[1]. Did you mean 'filter'",
+        ),
+        (
+            [{"name": "a", "filter": [{"regex_pattern": "x"}]}],
+            "must be a list of steps, each with the name of a filter",
+        ),
+        ([{"name": "a", "filter": ["regex"]}], "Entry 1 is 'regex'"),
         ([{"name": "a", "filter": [{"function": "tak_first"}]}], "Did you mean 'take_first'?"),
         (
             [{"name": "a", "filter": [{"function": "regex", "regex_pattern": "a(b"}]}],
@@ -189,7 +198,7 @@ def test_a_built_in_filter_stays():
             [{"name": "a", "filter": [{"function": "map", "mapping_dict": [1]}]}],
             "mapping_dict must be a mapping",
         ),
-        ([{"name": "a", "filter": [{"function": 7}]}], "must be the name of a filter"),
+        ([{"name": "a", "filter": [{"function": 7}]}], "each with the name of a filter"),
         ([{"name": "a", "filter": [{"function": "regex"}]}] * 2, "two pipelines called 'a'"),
     ],
 )

@@ -305,8 +305,12 @@ def test_pairs_for_a_function_fit_generated_text():
     ("metric_list", "output_type", "message"),
     [
         ("acc", "multiple_choice", "metric_list must be a list"),
-        ([{"aggregation": "mean"}], "multiple_choice", "needs a `metric`"),
-        ([{"metric": 3}], "multiple_choice", "a name or a !function"),
+        ([{"aggregation": "mean"}], "multiple_choice", "metric_list[1] needs `metric`"),
+        (
+            [{"metric": 3}],
+            "multiple_choice",
+            "metric must be the name of a metric or a !function, not 3",
+        ),
         ([{"metric": "bleu"}], "multiple_choice", "'bleu' cannot be computed for output_type mult"),
         ([{"metric": "acc"}], "generate_until", "'acc' cannot be computed for output_type gener"),
         ([{"metric": "acc_norm"}], "loglikelihood", "Those that can: acc, perplexity, bypass"),
@@ -314,9 +318,14 @@ def test_pairs_for_a_function_fit_generated_text():
         (
             [{"metric": "acc", "aggregation": "maen"}],
             "multiple_choice",
-            "unknown aggregation 'maen'. Did you mean 'mean'?",
+            "aggregation must be an aggregation, such as mean, or a !function, not 'maen'. Did you "
+            "mean 'mean'?",
         ),
-        ([{"metric": "acc", "aggregation": 3}], "multiple_choice", "unknown aggregation 3"),
+        (
+            [{"metric": "acc", "aggregation": 3}],
+            "multiple_choice",
+            "metric_list[1].aggregation must be",
+        ),
         (
             [{"metric": "exact_match", "ignore_cases": True}],
             "generate_until",
