@@ -167,6 +167,7 @@ FIELD_TEXT = {
     "version": "Raise it when you change a prompt or a reader: old scores are no longer comparable.",
     "kind": "`general`, or `convention`: a published prompt for one benchmark, left out of `task@*`. "
     "Changes no prompt and no fingerprint.",
+    "num_fewshot": "The examples of a convention, whatever number the task has. Changes no fingerprint.",
     "output_type": "`multiple_choice` scores continuations, `generate_until` generates and reads, "
     "`loglikelihood` scores the target alone.",
     "answers": "The kind of answer: one `choice`, a `text`, or an `order` of all choices.",

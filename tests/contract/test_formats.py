@@ -175,7 +175,7 @@ def changed_value(fmt: PromptFormat, name: str) -> Any:
     return f"{value or ''}§"
 
 
-NOT_MEASURED = ("name", "summary", "kind", "grammar")
+NOT_MEASURED = ("name", "summary", "kind", "num_fewshot", "grammar")
 """A grammar counts where it is enforced: test_enforced.py."""
 
 

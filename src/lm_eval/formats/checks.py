@@ -103,6 +103,7 @@ SCHEMA: dict[str, Key] = {
     ),
     "version": _always(Key(int, "a whole number")),
     "output_type": _always(one_of(get_args(OutputType))),
+    "num_fewshot": Key(Annotated[int, Meta(ge=0)] | None, "a whole number from 0 up"),
     "kind": _always(one_of(get_args(FormatKind))),
     "answers": _always(one_of(get_args(AnswerKind))),
     "blank_position": _always(one_of(("end", "inline"))),

@@ -85,7 +85,7 @@ def compile_format(
     """
     settings = dict(definition)
     if "type" in settings:
-        start = replace(_base(settings.pop("type"), where), kind="general")
+        start = replace(_base(settings.pop("type"), where), kind="general", num_fewshot=None)
     elif start is None:
         start = PromptFormat(name=name or str(settings.get("name", "unnamed")))
     changes = {key: checked_field(key, value, where) for key, value in settings.items()}

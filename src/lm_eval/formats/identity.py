@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lm_eval.tasks.config import TaskConfig
 
 
-UNMEASURED = ("name", "summary", "kind")
+UNMEASURED = ("name", "summary", "kind", "num_fewshot")
 """Fields that change no prompt and no reading."""
 NEWER_FIELDS: dict[str, Any] = {
     **{"normalization": None, "scored": None, "scored_format": None},

@@ -56,6 +56,8 @@ class PromptFormat:
     version: int = 1
     kind: FormatKind = "general"
     """A convention is a published prompt for one benchmark; ``task@*`` leaves it out."""
+    num_fewshot: int | None = None
+    """The examples of a convention; other formats take the task's number."""
     output_type: OutputType = "multiple_choice"
     answers: AnswerKind = "choice"
 

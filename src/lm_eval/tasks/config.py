@@ -150,6 +150,8 @@ class TaskConfig:
     """The data that tasks loaded together share."""
     source: str | None = field(init=False, repr=False, default=None)
     """The file the task was read from."""
+    overridden: frozenset[str] = field(init=False, repr=False, compare=False, default=frozenset())
+    """The keys that a group replaced; they hold under every format."""
     sample_use: SampleUse = field(init=False, repr=False, compare=False, default="never")
     """When ``sample_rows`` replace the data."""
     on_change: Callable[[str], None] | None = field(
@@ -290,7 +292,26 @@ class TaskConfig:
             fmt = find_format(name, self.own_formats, task=str(self.task))
             changed.check_format_fits(fmt)
             changed.template_config, changed._chosen = None, fmt
+            if name.partition("+")[0] != next(iter(self.own_formats), None):
+                changed._leave_to(fmt)
         return changed
+
+    def _leave_to(self, fmt: PromptFormat) -> None:
+        """Drop what belongs to the default format: a convention has its own number of examples, and its
+        own first words if it has any. Answers without reasons do not show a model how to reason."""
+        has_words = fmt.kind == "convention" and (fmt.preamble or fmt.instruction)
+        if has_words and "description" not in self.overridden:
+            self.description = ""
+        if "num_fewshot" in self.overridden:
+            return
+        if fmt.kind == "convention":
+            self.num_fewshot = fmt.num_fewshot
+        elif fmt.reasons_first and not self._has_reasons:
+            self.num_fewshot = None
+
+    @property
+    def _has_reasons(self) -> bool:
+        return bool(self.doc_to_rationale or (self.fewshot_config or {}).get("doc_to_rationale"))
 
     def _unwrap(self) -> None:
         """Remove the words that a harness file puts around the question, with a warning."""

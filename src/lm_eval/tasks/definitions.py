@@ -11,7 +11,7 @@ import inspect
 import re
 import shlex
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -237,7 +237,7 @@ class Definitions:
             return self._family_group(family, name, overrides, source)
         keys = family.task_keys(name, overrides).items()
         of_task = {key: value for key, value in keys if key in overrides or _is_of_task(key)}
-        return self.config_of({**of_task, "task": name}, source)
+        return self.config_of({**of_task, "task": name}, source, overridden=overrides)
 
     def _family_group(
         self, family: Family, name: str, overrides: Mapping[str, Any], source: str
@@ -254,12 +254,15 @@ class Definitions:
         config = GroupConfig.from_mapping(settings, source=source)
         return LooseGroup(config, [Member(definition, None) for definition in inside])
 
-    def config_of(self, data: Mapping[str, Any], source: str) -> TaskConfig:
+    def config_of(
+        self, data: Mapping[str, Any], source: str, *, overridden: Iterable[str] = ()
+    ) -> TaskConfig:
         """The task that a mapping with the keys of a task file defines."""
         metadata = data.get("metadata")
         if self._metadata and (metadata is None or isinstance(metadata, Mapping)):
             data = {**data, "metadata": {**(metadata or {}), **self._metadata}}
         config = _task_config(data, source)
+        config.overridden = frozenset(overridden)
         config.sample_use = self._sample_rows
         config.data_pool = self._data_pool
         return config
@@ -406,7 +409,7 @@ class Definitions:
             return self.group_of({**data, **overrides}, path)
         if "class" in data:
             return PythonTask({**data, **overrides, "task": entry.name}, path)
-        return self.config_of({**data, **overrides, "task": entry.name}, path)
+        return self.config_of({**data, **overrides, "task": entry.name}, path, overridden=overrides)
 
 
 def _task_config(data: Mapping[str, Any], source: str) -> TaskConfig:

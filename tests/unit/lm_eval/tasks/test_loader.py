@@ -22,6 +22,7 @@ from lm_eval.errors import (
     UsageError,
 )
 from lm_eval.formats.compile import general_names, is_format
+from lm_eval.requests.options import PromptOptions, shot_count
 from lm_eval.tasks.definitions import NAMES
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.index import split_selector
@@ -441,6 +442,31 @@ def test_no_code_runs_unless_allowed(folder: Path, write: Write) -> None:
     (task,) = manager(folder, run_code=False).load(["t@cloze"])["tasks"].values()
     with pytest.raises(CodeNotRunError):
         task.ask(0)
+
+
+def test_a_convention_has_its_own_shots_and_first_words() -> None:
+    """A task's description and number of examples belong to its default format."""
+    manager = TaskManager(run_code=False, sample_rows="always")
+    inline = {"task": "mmlu_anatomy@simple_evals", "num_fewshot": 2, "description": "Think. "}
+    asked: dict[str, tuple[Any, int, bool]] = {
+        "default": ("mmlu_anatomy", 5, True),
+        "general": ("mmlu_anatomy@mcqa", 5, True),
+        "without reasons": ("mmlu_anatomy@mcq_cot", 0, True),
+        "with reasons": ("mmlu_pro_law@mcq_cot", 5, False),
+        "convention": ("mmlu_anatomy@simple_evals", 0, False),
+        "its own shots": ("mmlu_anatomy@leaderboard_mmlu_pro", 5, True),
+        "its default": ("gsm8k@gsm8k", 5, False),
+        "asked for": ({"group": "g", "task": [inline]}, 2, True),
+    }
+    wrong = {}
+    for case, (selector, *wanted) in asked.items():
+        (task,) = manager.load(selector)["tasks"].values()
+        found = [shot_count(task, PromptOptions()), bool(task.config.description)]
+        if found != wanted:
+            wrong[case] = found
+    assert not wrong
+    (task,) = manager.load("mmlu_anatomy@simple_evals")["tasks"].values()
+    assert shot_count(task, PromptOptions(num_fewshot=3)) == 3
 
 
 def test_names_of_the_harness_are_answered_with_ours() -> None:
