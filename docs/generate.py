@@ -524,30 +524,6 @@ def models_table() -> str:
     return table(("`--model`", "What it is"), rows)
 
 
-ALSO_HF = {
-    "parallelize": "the same as `device_map=auto`",
-    "max_batch_size": "the most texts that `batch_size=auto` takes at a time",
-    "enable_thinking": "for templates that know it, whether the model reasons first",
-    "max_cpu_memory": "the same for the CPU",
-}
-
-
-def hf_arguments() -> str:
-    return _arguments(HFLM, {**_described(HFLM), **ALSO_HF})
-
-
-def vllm_arguments() -> str:
-    return _arguments(VLLM, _described(VLLM))
-
-
-def _described(model: type) -> dict[str, str]:
-    """Argument → its line in the docstring, with the lines that continue it."""
-    lines = re.findall(
-        r"^``(\w+)``\s+(.+(?:\n +.+)*)$", inspect.cleandoc(model.__doc__ or ""), re.M
-    )
-    return {name: " ".join(text.split()) for name, text in lines}
-
-
 API_TEXT = {
     "model": "the model's name on the server; overrides `pretrained`",
     "pretrained": "the same",
@@ -935,9 +911,9 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "france-prompts": france_prompts,
     "gguf-arguments": partial(arguments, GgufLM),
     "golden-examples": golden_examples,
-    "hf-arguments": hf_arguments,
+    "hf-arguments": partial(arguments, HFLM),
     "ray-arguments": partial(arguments, RayLM),
-    "vllm-arguments": vllm_arguments,
+    "vllm-arguments": partial(arguments, VLLM),
     "library": library_tables,
     "metrics-table": metrics_table,
     "models-table": models_table,

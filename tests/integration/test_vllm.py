@@ -213,7 +213,10 @@ def test_what_identifies_the_model(vllm: VLLM) -> None:
     ("arguments", "words"),
     [
         ({"enforce_eagre": True}, "has no argument 'enforce_eagre'. Did you mean 'enforce_eager'?"),
-        ({"gpu_memory_utilization": 1.5}, "gpu_memory_utilization is a number above 0, at most 1"),
+        (
+            {"gpu_memory_utilization": 1.5},
+            "gpu_memory_utilization must be a number above 0, at most 1",
+        ),
         ({"max_model_len": 512, "max_length": 512}, "are the same. Give one of them"),
         ({"tensor_parallel_size": 0}, "tensor_parallel_size must be a whole number above 0"),
     ],

@@ -6,11 +6,10 @@ beginnings once) and ``hf.generation``.
 
 from __future__ import annotations
 
-import inspect
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import LmEvalWarning, UsageError
@@ -35,11 +34,9 @@ from lm_eval.models.hf.options import (
     dtype_name,
     launched_rank,
     path_inside,
-    positive,
     quantizing,
     read_max_memory,
     read_quantization,
-    read_seed,
     read_softmax_dtype,
     read_window,
     token_id,
@@ -50,6 +47,7 @@ from lm_eval.models.hf.tokens import HFVocabulary, Tokens, tokenizer_json
 from lm_eval.models.local.enforcer import Enforcer
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.sampling import request_sampler
+from lm_eval.models.settings import MAX_GEN_TOKS, BatchSize, Count, Seed, Size, checked, settings_of
 from lm_eval.requests import (
     Answered,
     GenerateRequest,
@@ -62,44 +60,7 @@ from lm_eval.requests.options import GenerationOptions
 
 
 class HFLM(HFFacts):
-    """A model of ``transformers``. Arguments, all but the first optional:
-
-    ``pretrained``           a hub name, a folder, or a .gguf file
-    ``revision``             branch, tag or commit on the hub
-    ``tokenizer``            another tokenizer than the model's own: a hub name or a folder
-    ``dtype``                ``auto`` (as saved), ``float32``, ``bfloat16``, ``float16``, …
-    ``device``               by default a GPU if there is one, else ``cpu``
-    ``device_map``           how to spread the model over devices; ``parallelize=true`` is ``auto``
-    ``backend``              ``causal`` or ``seq2seq``; by default what the model is
-    ``max_length``           the window in tokens; by default the model's own
-    ``max_gen_toks``         the limit for generated tokens if a task sets none
-    ``batch_size``           texts per pass, or ``auto``: as many as fit, at most ``max_batch_size``
-    ``add_bos_token``        by default what the tokenizer does; never a second BOS. Perplexities of
-                             whole texts count it as a token, as 0.4.13 does; False leaves it out
-    ``prefix_token_id``      token before a text without context; by default BOS, else EOS
-    ``trust_remote_code``    whether Python code that comes with a model is run
-    ``peft``                 an adapter: a folder or a hub name
-    ``chat_template_args``   variables for the chat template; ``enable_thinking`` is one of them
-    ``think_end_token``      text or token id after which the answer begins
-    ``prefix_cache``         whether prefixes that requests share are evaluated once
-    ``kv_budget``            memory for that, in bytes
-    ``attn_implementation``  ``eager``, ``sdpa``, ``flash_attention_2``, …
-    ``seed``                 for sampling
-    ``softmax_dtype``        precision of log-probs, if not ``float32``
-    ``truncation``           cut prompts at the tokenizer's own limit first, as the harness does
-    ``mixed_precision_dtype`` precision in which layers are computed (``torch.autocast``)
-    ``load_in_4bit``         quantise the weights with ``bitsandbytes`` while they are loaded, as
-                             ``bnb_4bit_quant_type`` (nf4 or fp4), ``bnb_4bit_compute_dtype`` and
-                             ``bnb_4bit_use_double_quant`` say
-    ``load_in_8bit``         the same with 8 bits (``llm_int8_threshold``, …)
-    ``quantization_config``  settings for ``bitsandbytes``, or an object of ``transformers``
-    ``max_memory``           device → memory for weights there; the rest goes to the next, then to disk
-    ``max_memory_per_gpu``   the same for every GPU
-    ``offload_folder``       where weights go that no device has room for
-    ``gguf_file``            a GGUF file in the folder ``pretrained``
-    ``use_fast_tokenizer``   without effect: the fast tokenizer is used if there is one
-    ``low_cpu_mem_usage``    without effect: weights are always loaded this way
-    ``logits_cache``         without effect: see ``prefix_cache``
+    """A model of ``transformers``.
 
     Objects of ``transformers`` do for ``pretrained`` and ``tokenizer`` as well: such a model stays on
     its device, in its precision, and is set to evaluation (``model.eval()``).
@@ -119,48 +80,99 @@ class HFLM(HFFacts):
     _read_length: int | None = None
     _given_tokenizer: Any = None
 
+    @checked
     def __init__(
         self,
-        pretrained: Any,
-        revision: str | None = None,
-        tokenizer: Any = None,
-        dtype: Any = "auto",
-        device: Any = None,
-        device_map: Any = None,
-        parallelize: bool = False,
-        backend: str = "default",
-        max_length: int | None = None,
-        max_gen_toks: int = 256,
-        batch_size: int | str | None = None,
-        max_batch_size: int | None = 64,
-        add_bos_token: bool | None = None,
-        prefix_token_id: int | None = None,
-        trust_remote_code: bool | None = False,
-        peft: str | Path | None = None,
-        chat_template_args: Mapping[str, Any] | str | None = None,
-        enable_thinking: bool | None = None,
-        think_end_token: str | int | None = None,
-        prefix_cache: bool = True,
-        kv_budget: int | None = None,
-        attn_implementation: str | None = None,
-        seed: int = 1234,
-        softmax_dtype: Any = None,
-        truncation: bool | None = False,
-        gguf_file: str | None = None,
-        use_fast_tokenizer: bool | None = True,
-        low_cpu_mem_usage: bool | None = None,
-        logits_cache: bool = True,
-        mixed_precision_dtype: Any = None,
-        load_in_4bit: bool | None = False,
-        load_in_8bit: bool | None = False,
-        quantization_config: Any = None,
-        max_memory: Any = None,
-        max_memory_per_gpu: int | str | None = None,
-        max_cpu_memory: int | str | None = None,
-        offload_folder: str | Path | None = None,
+        pretrained: Annotated[Any, "a hub name, a folder, or a .gguf file"],
+        revision: Annotated[str | None, "branch, tag or commit on the hub"] = None,
+        tokenizer: Annotated[
+            Any, "another tokenizer than the model's own: a hub name or a folder"
+        ] = None,
+        dtype: Annotated[Any, "`auto` (as saved), `float32`, `bfloat16`, `float16`, …"] = "auto",
+        device: Annotated[Any, "by default a GPU if there is one, else `cpu`"] = None,
+        device_map: Annotated[
+            Any, "how to spread the model over devices; `parallelize=true` is `auto`"
+        ] = None,
+        parallelize: Annotated[bool, "the same as `device_map=auto`"] = False,
+        backend: Annotated[str, "`causal` or `seq2seq`; by default what the model is"] = "default",
+        max_length: Annotated[
+            Count | None, "the window in tokens; by default the model's own"
+        ] = None,
+        max_gen_toks: Annotated[Count, MAX_GEN_TOKS] = 256,
+        batch_size: Annotated[
+            BatchSize, "texts per pass, or `auto`: as many as fit, at most `max_batch_size`"
+        ] = None,
+        max_batch_size: Annotated[
+            Count | None, "the most texts that `batch_size=auto` takes at a time"
+        ] = 64,
+        add_bos_token: Annotated[
+            bool | None,
+            "by default what the tokenizer does; never a second BOS. Perplexities of whole texts "
+            "count it as a token, as 0.4.13 does; False leaves it out",
+        ] = None,
+        prefix_token_id: Annotated[
+            int | None, "token before a text without context; by default BOS, else EOS"
+        ] = None,
+        trust_remote_code: Annotated[
+            bool | None, "whether Python code that comes with a model is run"
+        ] = False,
+        peft: Annotated[str | Path | None, "an adapter: a folder or a hub name"] = None,
+        chat_template_args: Annotated[
+            Mapping[str, Any] | str | None,
+            "variables for the chat template; `enable_thinking` is one of them",
+        ] = None,
+        enable_thinking: Annotated[
+            bool | None, "for templates that know it, whether the model reasons first"
+        ] = None,
+        think_end_token: Annotated[
+            str | int | None, "text or token id after which the answer begins"
+        ] = None,
+        prefix_cache: Annotated[
+            bool, "whether prefixes that requests share are evaluated once"
+        ] = True,
+        kv_budget: Annotated[Size | None, "memory for that, in bytes"] = None,
+        attn_implementation: Annotated[
+            str | None, "`eager`, `sdpa`, `flash_attention_2`, …"
+        ] = None,
+        seed: Annotated[Seed, "for sampling"] = 1234,
+        softmax_dtype: Annotated[Any, "precision of log-probs, if not `float32`"] = None,
+        truncation: Annotated[
+            bool | None, "cut prompts at the tokenizer's own limit first, as the harness does"
+        ] = False,
+        gguf_file: Annotated[str | None, "a GGUF file in the folder `pretrained`"] = None,
+        use_fast_tokenizer: Annotated[
+            bool | None, "without effect: the fast tokenizer is used if there is one"
+        ] = True,
+        low_cpu_mem_usage: Annotated[
+            bool | None, "without effect: weights are always loaded this way"
+        ] = None,
+        logits_cache: Annotated[bool, "without effect: see `prefix_cache`"] = True,
+        mixed_precision_dtype: Annotated[
+            Any, "precision in which layers are computed (`torch.autocast`)"
+        ] = None,
+        load_in_4bit: Annotated[
+            bool | None,
+            "quantise the weights with `bitsandbytes` while they are loaded, as "
+            "`bnb_4bit_quant_type` (nf4 or fp4), `bnb_4bit_compute_dtype` and "
+            "`bnb_4bit_use_double_quant` say",
+        ] = False,
+        load_in_8bit: Annotated[
+            bool | None, "the same with 8 bits (`llm_int8_threshold`, …)"
+        ] = False,
+        quantization_config: Annotated[
+            Any, "settings for `bitsandbytes`, or an object of `transformers`"
+        ] = None,
+        max_memory: Annotated[
+            Any, "device → memory for weights there; the rest goes to the next, then to disk"
+        ] = None,
+        max_memory_per_gpu: Annotated[int | str | None, "the same for every GPU"] = None,
+        max_cpu_memory: Annotated[int | str | None, "the same for the CPU"] = None,
+        offload_folder: Annotated[
+            str | Path | None, "where weights go that no device has room for"
+        ] = None,
         **foreign: Any,
     ) -> None:
-        check_foreign(foreign, _arguments())
+        check_foreign(foreign, [*settings_of(HFLM.__init__)])
         dtype = foreign.get("torch_dtype") or dtype
         pretrained = path_inside(pretrained, "subfolder", foreign.get("subfolder"))
         bits = {"load_in_4bit": load_in_4bit, "load_in_8bit": load_in_8bit}
@@ -170,14 +182,14 @@ class HFLM(HFFacts):
         limits = read_max_memory(max_memory, max_memory_per_gpu, max_cpu_memory)
         parallelize = parallelize or (limits is not None and device_map is None)
         self.chat_template_args = chat_arguments(chat_template_args, enable_thinking)
-        self.batch_size_per_gpu = batch_rows(batch_size) or "auto"
+        self.batch_size_per_gpu = batch_size or "auto"
         self.add_bos_token = add_bos_token
-        self._max_gen_toks = positive("max_gen_toks", max_gen_toks) or 256
-        self._max_length = positive("max_length", max_length)
-        self.max_batch_size = positive("max_batch_size", max_batch_size) or 64
+        self._max_gen_toks = max_gen_toks
+        self._max_length = max_length
+        self.max_batch_size = max_batch_size or 64
         self.prefix_cache = bool(prefix_cache)
-        self.kv_budget = positive("kv_budget", kv_budget, unit="bytes")
-        self.seed = read_seed(seed)
+        self.kv_budget = kv_budget
+        self.seed = seed
         self.softmax_dtype = read_softmax_dtype(softmax_dtype)
         self.mixed_precision_dtype = read_softmax_dtype(mixed_precision_dtype)
         self.truncation = bool(truncation)
@@ -237,7 +249,7 @@ class HFLM(HFFacts):
     @classmethod
     def check_values(cls, model_args: Mapping[str, Any]) -> None:
         if cls.__init__ is HFLM.__init__:
-            known = _arguments()
+            known = [*settings_of(HFLM.__init__)]
             check_foreign({n: v for n, v in model_args.items() if n not in known}, known)
         check_values(model_args)
 
@@ -407,12 +419,6 @@ class HFLM(HFFacts):
         engine = self.engine
         assert engine is not None, "models without an engine are asked by their own methods"
         return engine.generate(jobs)
-
-
-def _arguments() -> list[str]:
-    """The names of the constructor's arguments."""
-    parameters = inspect.signature(HFLM.__init__).parameters.values()
-    return [p.name for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD]
 
 
 def _object_or_name(name: Any) -> Any:

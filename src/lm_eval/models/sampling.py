@@ -1,9 +1,9 @@
-"""What generating backends share: checks of arguments, seeds, drawing tokens, splitting replies."""
+"""What generating backends share: seeds, drawing tokens, splitting replies."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import UsageError
@@ -102,37 +102,3 @@ def prompt_room(request: GenerateRequest, max_gen_toks: int, *, window: int, arg
             "if the model allows it."
         )
     return window - max_gen_toks
-
-
-def positive(name: str, value: Any, *, model: str, unit: str = "") -> int | None:
-    """A whole number above 0, also if written as 1e9; None stays None."""
-    if value is None:
-        return None
-    number = int(value) if isinstance(value, float) and value.is_integer() else value
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        of = f" of {unit}" if unit else ""
-        raise UsageError(
-            f"Model {model!r}: {name} must be a whole number{of} above 0, not {value!r}."
-        )
-    return number
-
-
-def read_seed(value: Any, *, model: str) -> int:
-    """A seed for sampling: any whole number."""
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise UsageError(f"Model {model!r}: seed must be a whole number, not {value!r}.")
-    return value
-
-
-def is_auto(batch_size: Any) -> bool:
-    """Whether the backend chooses; ``auto:4`` of the harness is ``auto``."""
-    return batch_size is None or str(batch_size).partition(":")[0] == "auto"
-
-
-def check_each(
-    model_args: Mapping[str, Any], checks: Mapping[str, Callable[[Any], object]]
-) -> None:
-    """Check each argument that is given; a check raises an error for a wrong value."""
-    for name, check in checks.items():
-        if name in model_args:
-            check(model_args[name])

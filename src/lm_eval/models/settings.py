@@ -13,10 +13,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, wraps
 from types import UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from lm_eval.errors import UsageError
 from lm_eval.registry import backend_name
+
+Init = TypeVar("Init", bound=Callable[..., None])
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,15 @@ class Rule:
 
     words: str
     read: Callable[[Any], Any]
+
+    def apply(self, name: str, value: Any, owner: str) -> Any:
+        """The value of the argument ``name`` of the model ``owner``, or a ``UsageError``."""
+        try:
+            return self.read(value)
+        except (ValueError, TypeError, OverflowError):
+            raise UsageError(
+                f"Model {owner!r}: {name} must be {self.words}, not {value!r}."
+            ) from None
 
 
 def _number(value: Any, *, is_whole: bool = False) -> Any:
@@ -77,11 +88,12 @@ def _batch(value: Any) -> int | None:
 
 COUNT = whole("a whole number above 0", least=1)
 SWITCH = Rule("true or false", _switch)
+BATCH_SIZE = Rule("a whole number above 0 or auto", _batch)
 Count = Annotated[int, COUNT]
 Size = Annotated[int, whole("a whole number of bytes above 0", least=1)]
 FromZero = Annotated[int, whole("a whole number from 0 up", least=0)]
 Seed = Annotated[int, whole("a whole number")]
-BatchSize = Annotated[int | str | None, Rule("a whole number above 0 or auto", _batch)]
+BatchSize = Annotated[int | str | None, BATCH_SIZE]
 Share = Annotated[float, real("a number above 0, at most 1", lambda value: 0 < value <= 1)]
 Amount = Annotated[float, real("a number from 0 up", lambda value: value >= 0)]
 Seconds = Annotated[float, real("a number of seconds above 0", lambda value: value > 0)]
@@ -104,12 +116,7 @@ class Setting:
             return value
         if value is None:
             return None if self.takes_none else self.default
-        try:
-            return self.rule.read(value)
-        except (ValueError, TypeError, OverflowError):
-            raise UsageError(
-                f"Model {owner!r}: {name} must be {self.rule.words}, not {value!r}."
-            ) from None
+        return self.rule.apply(name, value, owner)
 
 
 @cache
@@ -152,7 +159,7 @@ def check(init: Callable[..., None], given: Mapping[str, Any], owner: str) -> di
     }
 
 
-def checked(init: Callable[..., None]) -> Any:
+def checked(init: Init) -> Init:
     """A constructor that reads its arguments by their rules."""
     signature = inspect.signature(init)
 
@@ -162,4 +169,4 @@ def checked(init: Callable[..., None]) -> Any:
         bound.arguments |= check(init, bound.arguments, backend_name(self))
         init(*bound.args, **bound.kwargs)
 
-    return construct
+    return cast("Init", construct)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval.errors import LmEvalWarning, UsageError, did_you_mean, listing
-from lm_eval.models import sampling as local_options
 from lm_eval.models.hf.auto_batch import AutoBatch
+from lm_eval.models.settings import BATCH_SIZE
 from lm_eval.requests import GenerateRequest
 from lm_eval.requests.options import GenerationOptions
 
@@ -84,10 +84,6 @@ def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
     replace(options, extra=kept).check_extra(valid, model="hf", task=request.task)
 
 
-positive = partial(local_options.positive, model="hf")
-read_seed = partial(local_options.read_seed, model="hf")
-
-
 def token_id(name: str, value: Any, known: int) -> int | None:
     """A token of the model's vocabulary of ``known`` tokens."""
     if value is None:
@@ -101,10 +97,7 @@ def token_id(name: str, value: Any, known: int) -> int | None:
 
 def batch_rows(batch_size: Any) -> int | None:
     """Rows per pass, or None to find out how many fit."""
-    if local_options.is_auto(batch_size):
-        return None
-    text = str(batch_size)
-    return positive("batch_size", int(text) if text.isdecimal() else batch_size)
+    return None if batch_size is None else BATCH_SIZE.apply("batch_size", batch_size, "hf")
 
 
 def auto_batch(rows: int | None, most_rows: int, device: Any) -> AutoBatch:
@@ -236,7 +229,9 @@ def _check_sizes(name: str, sizes: Iterable[Any]) -> None:
 def check_values(model_args: Mapping[str, Any]) -> None:
     """Refuse values that are wrong whatever the model; ``torch`` is asked only about odd devices."""
     plain = {name: value for name, value in model_args.items() if not _is_of_torch(value)}
-    local_options.check_each(plain, _CHECKS)
+    for name, check in _CHECKS.items():
+        if name in plain:
+            check(plain[name])
     read_quantization(quantizing(plain))
     path_inside(plain.get("pretrained"), "subfolder", plain.get("subfolder"))
     _check_sizes("max_memory_per_gpu", [plain.get("max_memory_per_gpu")])
@@ -433,12 +428,8 @@ def read_backend(backend: str, config: Any) -> Literal["causal", "seq2seq"]:
 
 _CHECKS: Mapping[str, Callable[[Any], object]] = {
     "backend": partial(read_backend, config=None),
-    "batch_size": batch_rows,
     "device": _check_device,
     "device_map": _check_device_map,
     "dtype": dtype_name,
     "softmax_dtype": dtype_name,
-    "kv_budget": partial(positive, "kv_budget", unit="bytes"),
-    "seed": read_seed,
-    **{name: partial(positive, name) for name in ("max_length", "max_gen_toks", "max_batch_size")},
 }

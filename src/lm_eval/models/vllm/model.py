@@ -7,11 +7,10 @@ choose from. Text becomes tokens as it does with ``hf``.
 from __future__ import annotations
 
 import hashlib
-import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
-from typing import Any
+from typing import Annotated, Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError
 from lm_eval.formats.grammar import Grammar
@@ -25,6 +24,15 @@ from lm_eval.models.loading import load_model
 from lm_eval.models.local.model import Job
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.ray.cluster import INSTALL
+from lm_eval.models.settings import (
+    MAX_GEN_TOKS,
+    BatchSize,
+    Count,
+    Seed,
+    Share,
+    checked,
+    settings_of,
+)
 from lm_eval.models.vllm.engine import VllmEngine, VllmJob
 from lm_eval.models.vllm.options import (
     check_engine_arguments,
@@ -51,34 +59,7 @@ SPEED_ONLY = (
 
 
 class VLLM(TokenizedLM):
-    """A model of vLLM. Arguments, all but the first optional; others go to vLLM's engine as they are:
-
-    ``pretrained``              a hub name, a folder, or a .gguf file
-    ``dtype``                   ``auto`` (as saved), ``float32``, ``bfloat16``, ``float16``
-    ``revision``                branch, tag or commit on the hub
-    ``trust_remote_code``       whether Python code that comes with a model is run
-    ``tokenizer``               another tokenizer than the model's own: a hub name or a folder
-    ``tokenizer_mode``          vLLM's ``tokenizer_mode``
-    ``tokenizer_revision``      branch, tag or commit of ``tokenizer``
-    ``add_bos_token``           by default what the tokenizer does; never a second BOS
-    ``prefix_token_id``         token before a text without context; by default BOS, else EOS
-    ``tensor_parallel_size``    GPUs over which the model is spread
-    ``data_parallel_size``      copies of the model, as replicas of ``--model ray``
-    ``quantization``            vLLM's name of a quantization, if the checkpoint does not give it
-    ``max_model_len``           the window in tokens; by default the model's own
-    ``max_length``              the same
-    ``max_gen_toks``            the limit for generated tokens if a task sets none
-    ``gpu_memory_utilization``  the part of the GPU's memory that vLLM takes, 0.9 by default
-    ``lora_local_path``         an adapter (LoRA): a folder or a hub name
-    ``max_lora_rank``           the largest rank of an adapter, 16 by default
-    ``chat_template_args``      variables for the chat template; ``enable_thinking`` is one of them
-    ``enable_thinking``         for templates that know it, whether the model reasons first
-    ``think_end_token``         text or token id after which the answer begins
-    ``seed``                    for sampling
-    ``max_batch_size``          texts processed at once (vLLM's ``max_num_seqs``)
-    ``batch_size``              without effect: vLLM finds its batches itself
-    ``swap_space``              for releases of vLLM that have it
-    ``device``                  without effect: vLLM takes the device that it was built for
+    """A model of vLLM. Arguments that are not listed go to vLLM's engine as they are.
 
     Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
     """
@@ -86,44 +67,74 @@ class VLLM(TokenizedLM):
     window_argument = "max_model_len"
     _identity: dict[str, Any] | None = None
 
+    @checked
     def __init__(
         self,
-        pretrained: str,
-        dtype: str = "auto",
-        revision: str | None = None,
-        trust_remote_code: bool | None = False,
-        tokenizer: str | None = None,
-        tokenizer_mode: str = "auto",
-        tokenizer_revision: str | None = None,
-        add_bos_token: bool | None = None,
-        prefix_token_id: int | None = None,
-        tensor_parallel_size: int = 1,
-        data_parallel_size: int = 1,
-        quantization: str | None = None,
-        max_model_len: int | None = None,
-        max_length: int | None = None,
-        max_gen_toks: int = 256,
-        gpu_memory_utilization: float | None = None,
-        lora_local_path: str | None = None,
-        max_lora_rank: int | None = None,
-        chat_template_args: Mapping[str, Any] | str | None = None,
-        enable_thinking: bool | None = None,
-        think_end_token: str | int | None = None,
-        seed: int = 1234,
-        max_batch_size: int | None = None,
-        batch_size: int | str | None = None,
-        swap_space: float | None = None,
-        device: str | None = None,
+        pretrained: Annotated[str, "a hub name, a folder, or a .gguf file"],
+        dtype: Annotated[str, "`auto` (as saved), `float32`, `bfloat16`, `float16`"] = "auto",
+        revision: Annotated[str | None, "branch, tag or commit on the hub"] = None,
+        trust_remote_code: Annotated[
+            bool | None, "whether Python code that comes with a model is run"
+        ] = False,
+        tokenizer: Annotated[
+            str | None, "another tokenizer than the model's own: a hub name or a folder"
+        ] = None,
+        tokenizer_mode: Annotated[str, "vLLM's `tokenizer_mode`"] = "auto",
+        tokenizer_revision: Annotated[str | None, "branch, tag or commit of `tokenizer`"] = None,
+        add_bos_token: Annotated[
+            bool | None, "by default what the tokenizer does; never a second BOS"
+        ] = None,
+        prefix_token_id: Annotated[
+            int | None, "token before a text without context; by default BOS, else EOS"
+        ] = None,
+        tensor_parallel_size: Annotated[Count, "GPUs over which the model is spread"] = 1,
+        data_parallel_size: Annotated[
+            Count, "copies of the model, as replicas of `--model ray`"
+        ] = 1,
+        quantization: Annotated[
+            str | None, "vLLM's name of a quantization, if the checkpoint does not give it"
+        ] = None,
+        max_model_len: Annotated[
+            Count | None, "the window in tokens; by default the model's own"
+        ] = None,
+        max_length: Annotated[Count | None, "the same"] = None,
+        max_gen_toks: Annotated[Count, MAX_GEN_TOKS] = 256,
+        gpu_memory_utilization: Annotated[
+            Share | None, "the part of the GPU's memory that vLLM takes, 0.9 by default"
+        ] = None,
+        lora_local_path: Annotated[str | None, "an adapter (LoRA): a folder or a hub name"] = None,
+        max_lora_rank: Annotated[
+            Count | None, "the largest rank of an adapter, 16 by default"
+        ] = None,
+        chat_template_args: Annotated[
+            Mapping[str, Any] | str | None,
+            "variables for the chat template; `enable_thinking` is one of them",
+        ] = None,
+        enable_thinking: Annotated[
+            bool | None, "for templates that know it, whether the model reasons first"
+        ] = None,
+        think_end_token: Annotated[
+            str | int | None, "text or token id after which the answer begins"
+        ] = None,
+        seed: Annotated[Seed, "for sampling"] = 1234,
+        max_batch_size: Annotated[
+            Count | None, "texts processed at once (vLLM's `max_num_seqs`)"
+        ] = None,
+        batch_size: Annotated[BatchSize, "without effect: vLLM finds its batches itself"] = None,
+        swap_space: Annotated[float | None, "for releases of vLLM that have it"] = None,
+        device: Annotated[
+            str | None, "without effect: vLLM takes the device that it was built for"
+        ] = None,
         **engine_arguments: Any,
     ) -> None:
         check_values(locals())
-        if int(data_parallel_size) > 1:
+        if data_parallel_size > 1:
             raise UsageError(
                 "data_parallel_size above 1 makes replicas with Ray: use --model vllm, or "
                 "VLLM.create_from_arg_string(…) in Python."
             )
         import_vllm()
-        check_engine_arguments(engine_arguments, _arguments())
+        check_engine_arguments(engine_arguments, [*settings_of(VLLM.__init__)])
         trusts = bool(trust_remote_code)
         self._source = converted(find_source(str(pretrained), revision), load_gguf)
         if self._source.gguf_file is not None:
@@ -143,7 +154,7 @@ class VLLM(TokenizedLM):
         self._adapter = (
             None if lora_local_path is None else find_source(str(lora_local_path), kind="peft")
         )
-        self.max_gen_toks = int(max_gen_toks)
+        self.max_gen_toks = max_gen_toks
         self.seed = seed
         self.think_end_token = self._mark(think_end_token)
         self._trained = window_of(config, self.tokenizer)
@@ -169,7 +180,7 @@ class VLLM(TokenizedLM):
             "trust_remote_code": trusts,
             "dtype": str(dtype).removeprefix("torch."),
             "quantization": quantization,
-            "tensor_parallel_size": int(tensor_parallel_size),
+            "tensor_parallel_size": tensor_parallel_size,
             "gpu_memory_utilization": gpu_memory_utilization,
             "max_model_len": self._room_for(wanted),
             "max_num_seqs": max_batch_size,
@@ -181,13 +192,13 @@ class VLLM(TokenizedLM):
             **engine_arguments,
         }
         self.engine_arguments = {k: v for k, v in arguments.items() if v is not None}
-        check_engine_arguments(self.engine_arguments, _arguments())
+        check_engine_arguments(self.engine_arguments, [*settings_of(VLLM.__init__)])
         self.model = make_llm(
             {**held_by(self.tokenizer), **self.engine_arguments}, self._source.name
         )
         self._settings = self.model.llm_engine.vllm_config
         longest = int(self._settings.model_config.max_model_len) - _LEFT_FREE
-        self._window = longest if wanted is None else min(int(wanted), longest)
+        self._window = longest if wanted is None else min(wanted, longest)
         self._engine: VllmEngine | None = VllmEngine(self.model, self._lora())
         self._engine.check_weights(self.tokens.encode([_SENTENCE])[0])
 
@@ -377,9 +388,3 @@ _KNOWN = (
     *("trust_remote_code", "quantization", "max_model_len", "seed", "enable_lora"),
 )
 """Arguments of the engine that the identity names otherwise."""
-
-
-def _arguments() -> list[str]:
-    """The names of the constructor's arguments."""
-    parameters = inspect.signature(VLLM.__init__).parameters.values()
-    return [p.name for p in parameters if p.name != "self" and p.kind is not p.VAR_KEYWORD]
