@@ -2,7 +2,7 @@
 
 Imports nothing heavy, so that ``--help`` is instant.
 
-Read in this order: program, tasks, gates, run, preview, lab.
+Read in this order: program, run_options, tasks, gates, run, preview, lab.
 """
 
 from __future__ import annotations
@@ -15,18 +15,8 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from lm_eval.cli.program import (
-    DATA_PATH,
-    MAX_SKIPPED,
-    NUM_FEWSHOT,
-    SHOW_REDACTED,
-    TASKS,
     Parser,
-    add_asking,
-    add_loading,
-    add_model,
     add_options,
-    add_paths,
-    add_prompting,
     check_repeated,
     count,
     examples,
@@ -37,6 +27,7 @@ from lm_eval.cli.program import (
     whole,
     whole_names,
 )
+from lm_eval.cli.run_options import PATHS, PROMPTING, add_run_options
 from lm_eval.errors import UsageError, did_you_mean, listing
 
 NAME = "lm-eval"
@@ -203,29 +194,6 @@ class _Refused(argparse.Action):
         raise UsageError(f"{flag or name} is not supported. {REFUSED[name]}")
 
 
-_RUN = {
-    "--log_samples -s": "also write every prompt and answer (needs --output_path, which turns it "
-    "on)",
-    "--predict_only -x": "only save the answers, do not score them (needs --output_path)",
-    "--table screen|full|markdown": "how scores are shown: on one screen with what they mean, the "
-    "same with every metric and remark, or as EleutherAI's harness prints them (default: screen)",
-    "--write_out -w": "print the first prompt of each task",
-    "--require CONDITION …": "scores that the run must reach, such as 'mmlu@mcqa:acc>=0.6', "
-    "'mmlu@mcqa:acc.low>=0.55' (the lower end of its interval) or 'gsm8k@cot:read>=0.95'; the exit code "
-    "is 3 if one does not hold",
-    "--junit FILE": "write the conditions of --require as a JUnit file",
-    "--summary FILE": "write the scores and conditions as Markdown, for the summary of a pull request",
-}
-_HARNESS = {
-    "--cache_requests [true|refresh|delete|false]": "accepted; requests are rebuilt each time, which "
-    "is faster than reading them from a cache",
-    "--check_integrity": "accepted; every run checks its tasks before the model is loaded",
-    "--show_config": "print the full config of each task",
-}
-_COMPARING = {
-    "--compare [true|false]": "if a task is asked under several formats, end with what their "
-    "differences mean (default: true); see `lm-eval compare`",
-}
 _VALIDATE = {
     "--all": "check every task and group of the library and --include_path; fetches no docs from a "
     "hub",
@@ -234,8 +202,6 @@ _VALIDATE = {
     "needs no network",
     "--verbose": "list every task with a problem, and repeat a shared problem for each",
     "--output_path -o FILE": "write the findings, one JSON object per line",
-    **NUM_FEWSHOT,
-    **MAX_SKIPPED,
 }
 
 
@@ -253,14 +219,10 @@ def _add_run(commands: Any) -> None:
         help="evaluate a model",
         description="Evaluate a model on tasks, each under one or more formats.",
     )
-    add_asking(parser)
-    add_options(parser, _RUN, table={"default": "screen"})
-    add_loading(parser)
-    add_options(parser, _HARNESS)
+    add_run_options(parser)
     refused = {"nargs": "*", "action": _Refused, "default": argparse.SUPPRESS}
     for flag in REFUSED:
         parser.add_argument(flag, help=argparse.SUPPRESS, **refused)
-    add_options(parser, _COMPARING, compare={"default": "true"})
 
 
 def _add_ls(commands: Any) -> None:
@@ -275,7 +237,7 @@ def _add_ls(commands: Any) -> None:
         "names", nargs="*", metavar="NAME", help="with tasks: all about these tasks or groups"
     )
     add_options(parser, _LS)
-    add_paths(parser)
+    add_run_options(parser, PATHS)
 
 
 def _add_validate(commands: Any) -> None:
@@ -284,10 +246,9 @@ def _add_validate(commands: Any) -> None:
         help="check tasks without a model",
         description="Check every field of tasks and render real docs. Needs no model.",
     )
-    add_options(parser, TASKS)
-    add_paths(parser)
-    add_options(parser, DATA_PATH)
-    add_options(parser, _VALIDATE, num_fewshot=count(), max_skipped={"default": "1%"})
+    add_run_options(parser, ("tasks", *PATHS, "data_path"))
+    add_options(parser, _VALIDATE)
+    add_run_options(parser, ("num_fewshot", "max_skipped"))
 
 
 def _add_fetch(commands: Any) -> None:
@@ -312,7 +273,7 @@ def _add_fetch(commands: Any) -> None:
         "--dry_run": "only list what would be downloaded, and how large it is",
     }
     add_options(parser, which, num_fewshot=count())
-    add_paths(parser)
+    add_run_options(parser, PATHS)
 
 
 def _add_preview(commands: Any) -> None:
@@ -327,17 +288,13 @@ def _add_preview(commands: Any) -> None:
     which = {
         "--doc N": "which doc to show (default: 0)",
         "--chat": "show the prompt as chat messages",
-        **SHOW_REDACTED,
     }
     add_options(parser, which, doc=whole(default=0))
-    add_model(
-        parser, "also show the tokens of this model backend's tokenizer; see `lm-eval ls models`"
-    )
+    tokens = "also show the tokens of this model backend's tokenizer; see `lm-eval ls models`"
+    add_run_options(parser, ("show_redacted", "model", "model_args"), model=tokens)
     code_and_rows = {
         "--run_code": "run the task's own Python functions",
         "--sample_rows": "use the task's invented rows even if its data is on this machine",
     }
     add_options(parser, code_and_rows)
-    add_paths(parser)
-    add_options(parser, DATA_PATH)
-    add_prompting(parser)
+    add_run_options(parser, (*PATHS, "data_path", *PROMPTING))

@@ -9,15 +9,13 @@ from argparse import ArgumentParser, Namespace
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.cli.program import (
-    add_asking,
-    add_loading,
     add_options,
-    add_paths,
     count,
     examples,
     real,
     whole,
 )
+from lm_eval.cli.run_options import OF_SWEEP, PATHS, add_run_options
 
 if TYPE_CHECKING:
     from lm_eval.lab.stored.select import Choice
@@ -184,8 +182,7 @@ def add_sweep(commands: Any) -> None:
         table={"default": "screen"},
         plots={"const": IN_TERMINAL},
     )
-    add_asking(parser)
-    add_loading(parser)
+    add_run_options(parser, OF_SWEEP)
     parser.set_defaults(predict_only=False, log_samples=False)
 
 
@@ -238,7 +235,7 @@ def add_reread(commands: Any) -> None:
     parser.add_argument("run", nargs="?", metavar="RUN", help=about)
     like = {"as": {"dest": "like"}}
     add_options(parser, _REREAD, scorer={"action": "append"}, show=count(default=5), **like)
-    add_paths(parser)
+    add_run_options(parser, PATHS)
 
 
 def add_diff(commands: Any) -> None:
