@@ -161,7 +161,7 @@ def test_gptq_needs_no_argument_and_a_gptq_checkpoint(folder: Path, tmp_path: Pa
     config = json.loads((folder / "config.json").read_text())
     config["quantization_config"] = {"quant_method": "gptq", "bits": 4, "group_size": 128}
     (tmp_path / "gptq" / "config.json").write_text(json.dumps(config))
-    with pytest.raises(ModelError, match="needs a package: Loading a GPTQ quantized model"):
+    with pytest.raises(ModelError, match="It says:\nLoading a GPTQ quantized model"):
         HFLM(tmp_path / "gptq", device="cpu", gptqmodel=True)
 
 

@@ -116,7 +116,9 @@ def test_folders_that_hold_no_model(tmp_path: Path) -> None:
 
 def test_broken_folders(folder: Path, tmp_path: Path) -> None:
     unknown = copy(folder, tmp_path / "unknown", model_type="no_such_architecture")
-    with pytest.raises(ModelError, match=r"cannot load the configuration.*no_such_architecture"):
+    with pytest.raises(
+        ModelError, match=r"(?s)cannot load the configuration.*no_such_architecture"
+    ):
         HFLM(unknown)
     code = copy(
         folder,
@@ -124,7 +126,9 @@ def test_broken_folders(folder: Path, tmp_path: Path) -> None:
         model_type="own",
         auto_map={"AutoConfig": "configuration_own.OwnConfig"},
     )
-    with pytest.raises(ModelError, match="add trust_remote_code=true"):
+    with pytest.raises(
+        ModelError, match=r"(?s)cannot load the configuration.*trust_remote_code=True"
+    ):
         HFLM(code)
     empty = copy(folder, tmp_path / "empty")
     (empty / "model.safetensors").unlink()
@@ -139,15 +143,31 @@ def test_broken_folders(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "message"),
     [
-        ("model.safetensors", 0.9, "cannot load the weights.*Check that its files are complete"),
-        ("model.safetensors", 100, "cannot load the weights.*Check that its files are complete"),
+        ("model.safetensors", 0.9, "cannot load the weights of .*damaged. It says:\n."),
+        ("model.safetensors", 100, "cannot load the weights of .*damaged. It says:\n."),
         ("model.safetensors", "version https://git-lfs.github.com/spec/v1\n", "`git lfs pull` in"),
-        ("tokenizer.json", None, "it has no tokenizer.json.*Give tokenizer="),
-        ("tokenizer.json", '{"x": 1}', "cannot load the tokenizer.*KeyError: 'added_tokens'"),
-        ("config.json", '{"model_type": ', "cannot load the configuration.*not a valid JSON file"),
-        ("config.json", {"hidden_size": 64}, "tensors have other sizes than config.json says"),
-        ("config.json", {"model_type": "vit"}, "no language model of that type"),
-        ("config.json", {"model_type": "qwen2_vl"}, "no language model of that type"),
+        ("tokenizer.json", None, "(?s)cannot load the tokenizer.*backend tokenizer"),
+        ("tokenizer.json", '{"x": 1}', "(?s)cannot load the tokenizer.*KeyError: 'added_tokens'"),
+        (
+            "config.json",
+            '{"model_type": ',
+            "(?s)cannot load the configuration.*not a valid JSON file",
+        ),
+        (
+            "config.json",
+            {"hidden_size": 64},
+            "(?s)cannot load the weights.*ignore_mismatched_sizes",
+        ),
+        (
+            "config.json",
+            {"model_type": "vit"},
+            "Unrecognized configuration class",
+        ),
+        (
+            "config.json",
+            {"model_type": "qwen2_vl"},
+            "Unrecognized configuration class",
+        ),
     ],
 )
 def test_damaged_files(folder: Path, tmp_path: Path, file: str, content: Any, message: str) -> None:
@@ -177,7 +197,9 @@ def test_a_gguf_file_that_is_cut_off(tmp_path: Path) -> None:
     writer.write_kv_data_to_file()
     writer.close()
     file.write_bytes(file.read_bytes()[:-8])
-    with pytest.raises(ModelError, match=r"transformers cannot load .* of .*cut\.gguf: "):
+    with pytest.raises(
+        ModelError, match=r"transformers cannot load .* of .*cut\.gguf. It says:\n."
+    ):
         HFLM(file, device="cpu")
 
 

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, UsageError, listing
-from lm_eval.models.hf.auto_batch import is_out_of_memory
 from lm_eval.models.hf.forward import virtual_tokens
 from lm_eval.models.hf.options import read_backend, read_device, read_device_map, read_dtype
 from lm_eval.models.hf.sources import (
@@ -156,7 +155,9 @@ def _quantization(settings: Any, saved: str | None) -> Any:
     try:
         return transformers.BitsAndBytesConfig(**settings)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"The settings of bitsandbytes are wrong: {first_line(error)}") from error
+        raise UsageError(
+            f"The settings of bitsandbytes are wrong. It says:\n{said(error)}"
+        ) from error
 
 
 def _main_device(model: Any) -> Any:
@@ -291,8 +292,8 @@ def load_adapter(model: Any, source: ModelSource) -> Any:
             adapted = peft.PeftModel.from_pretrained(model, source.at)
     except (OSError, ValueError, RuntimeError, KeyError) as error:
         raise ModelError(
-            f"peft={name} does not fit {type(model).__name__}: {first_line(error)} Check that "
-            "the adapter was trained on this model."
+            f"peft={name} does not fit {type(model).__name__}; was it trained on this model? peft "
+            f"says:\n{said(error)}"
         ) from error
     _check_adapter_weights(adapted, source)
     return _without_wrapper(adapted).eval()
@@ -363,20 +364,6 @@ def _compare_with_own(loaded: LoadedModel) -> None:
 # Errors of transformers
 
 _POINTER = b"version https://git-lfs"
-_FILES = "Check that its files are complete, or update transformers for a new architecture."
-
-# A part of what transformers says → what it means.
-_MEANINGS = {
-    "trust_remote_code": "it comes with Python code, which is not run unless you say so. If you "
-    "trust it, add trust_remote_code=true to --model_args.",
-    "backend tokenizer": "it has no tokenizer.json, nor files from which one can be made (for a "
-    "tokenizer.model, `pip install sentencepiece`). Give tokenizer= a folder or hub name that has one.",
-    "ignore_mismatched_sizes": "its tensors have other sizes than config.json says. Take both files "
-    "from the same model.",
-    "for this kind of AutoModel": "transformers has no language model of that type with this head. Give "
-    "a model that continues text, or leave backend= out.",
-    "requires `accelerate`": "device_map needs a package: `pip install accelerate`.",
-}
 
 
 @contextmanager
@@ -387,30 +374,15 @@ def _loading(source: ModelSource, what: str) -> Iterator[None]:
             yield
     except LmEvalError:
         raise
-    except ImportError as error:
-        raise ModelError(
-            f"Loading the {what} of {source.name} needs a package: {first_line(error)}"
-        ) from error
     except Exception as error:  # each of the libraries behind it has exceptions of its own
+        if source.is_local and (pointers := _pointers(Path(source.at))):
+            raise ModelError(
+                f"{pointers[0]} is a pointer of git-lfs, not the file itself. Run `git lfs pull` in "
+                f"{source.at}."
+            ) from error
         raise ModelError(
-            f"transformers cannot load the {what} of {source.name}: {_reason(source, error)}"
+            f"transformers cannot load the {what} of {source.name}. It says:\n{said(error)}"
         ) from error
-
-
-def _reason(source: ModelSource, error: Exception) -> str:
-    text = str(error)
-    if is_out_of_memory(error):
-        return (
-            "memory ran out. Give a dtype of fewer bits (dtype=bfloat16) or a smaller model; "
-            "several devices take one together with device_map=auto."
-        )
-    if source.is_local and (pointers := _pointers(Path(source.at))):
-        return (
-            f"{pointers[0]} is a pointer of git-lfs, not the file itself. Run `git lfs pull` in "
-            f"{source.at}."
-        )
-    meaning = next((means for part, means in _MEANINGS.items() if part in text), None)
-    return meaning or f"{first_line(error)} {_FILES}"
 
 
 def _pointers(folder: Path) -> list[str]:
@@ -419,10 +391,9 @@ def _pointers(folder: Path) -> list[str]:
     return sorted(file.name for file in small if file.read_bytes().startswith(_POINTER))
 
 
-def first_line(error: Exception) -> str:
-    """What an error says, as a sentence, with its kind if the text alone says little."""
-    lines = str(error).strip().splitlines()
-    line = lines[0] if lines else ""
-    if not isinstance(error, OSError | ValueError | ImportError):
-        line = f"{type(error).__name__}: {line}" if line else type(error).__name__
-    return line if line.endswith((".", "!")) else f"{line}."
+def said(error: Exception) -> str:
+    """What an error says, with its kind if the text alone says little."""
+    text = str(error).strip()
+    if isinstance(error, OSError | ValueError | ImportError) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
