@@ -524,40 +524,6 @@ def models_table() -> str:
     return table(("`--model`", "What it is"), rows)
 
 
-API_TEXT = {
-    "model": "the model's name on the server; overrides `pretrained`",
-    "pretrained": "the same",
-    "base_url": "the full address of the endpoint, path included",
-    "tokenizer": "a folder or a repository of the hub; by default the model's name",
-    "tokenizer_backend": "where tokens come from: see [tokenizers](#tokenizers)",
-    "truncate": "also cut prompts for generation that are sent as text to `max_length`",
-    "num_concurrent": "requests in flight, or `auto`",
-    "max_retries": "attempts beyond the first",
-    "max_gen_toks": "the limit for generated tokens if a task sets none",
-    "batch_size": "prompts in one request; `auto` is 1",
-    "seed": "sent with each request; repeats of a sampled request count up from it",
-    "max_length": "prompt and answer together, in tokens",
-    "add_bos_token": "put the prefix token before every prompt, once",
-    "custom_prefix_token_id": "the prefix token; by default BOS, else EOS. It also replaces an "
-    "empty context",
-    "tokenized_requests": "send token ids, not text. No effect for chats or without a tokenizer",
-    "trust_remote_code": "let a tokenizer run its own code",
-    "revision": "the version of a tokenizer on the hub",
-    "use_fast_tokenizer": "read `tokenizer.json`; otherwise only `transformers` is tried",
-    "verify_certificate": "whether the server's certificate is checked",
-    "ca_cert_path": "a file with a certificate authority of your own",
-    "auth_token": "a bearer token if the environment has no key",
-    "eos_string": "a text that ends generation, besides a task's own",
-    "timeout": "seconds for one whole attempt",
-    "header": "the whole header of every request, as a mapping",
-    "top_logprobs": "how many likeliest tokens to ask for; by default as many as the server returns",
-}
-
-
-def api_arguments() -> str:
-    return _arguments(TemplateAPI, API_TEXT)
-
-
 def arguments(model: type) -> str:
     """The arguments of a backend, as its constructor declares them."""
     settings = settings_of(model.__init__)
@@ -573,22 +539,6 @@ def arguments(model: type) -> str:
         for name, one in settings.items()
     ]
     return table(("Argument", "Default", "Meaning"), rows)
-
-
-def _arguments(model: type, described: dict[str, str]) -> str:
-    every = inspect.signature(model.__init__).parameters
-    parameters = {n: p for n, p in every.items() if n != "self" and p.kind is not p.VAR_KEYWORD}
-    assert set(parameters) == set(described), f"describe every argument of {model.__name__}"
-    rows = [
-        (code(name), _default(one), cell(described[name]).replace("``", "`"))
-        for name, one in parameters.items()
-    ]
-    return table(("Argument", "Default", "Meaning"), rows)
-
-
-def _default(parameter: inspect.Parameter) -> str:
-    is_needed = parameter.default is inspect.Parameter.empty
-    return "required" if is_needed else yaml_value(parameter.default)
 
 
 def file_types() -> str:
@@ -898,7 +848,7 @@ def _library_row(one: ListedTask) -> tuple[str, ...]:
 SECTIONS: dict[str, Callable[[], str]] = {
     "tree": partial(tree_of, "lm_eval"),
     "judge-tree": partial(tree_of, "nugget_eval"),
-    "api-arguments": api_arguments,
+    "api-arguments": partial(arguments, TemplateAPI),
     "builtin-cot": builtin_cot,
     "cli-help": cli_help,
     "nugget-help": nugget_help,

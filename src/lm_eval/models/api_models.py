@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import LmEvalWarning, ModelError, RequestError, UsageError
-from lm_eval.models.api import settings
 from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.enforcer import Dialect
 from lm_eval.models.api.generation import estimated_for_server
@@ -22,8 +22,22 @@ from lm_eval.models.api.probe import ServerCheck, probe
 from lm_eval.models.api.replies import NextTokens, tokens_used
 from lm_eval.models.api.scoring import Ability
 from lm_eval.models.api.sender import decoded, encoded
+from lm_eval.models.api.settings import check_addresses
 from lm_eval.models.api.tokens import ServerFacts
 from lm_eval.models.base import LM, Capabilities, EncodedPair, ExtensibleLM, overridden, peek
+from lm_eval.models.settings import (
+    COUNT,
+    MAX_GEN_TOKS,
+    BatchSize,
+    Count,
+    FromZero,
+    Rule,
+    Seconds,
+    accepted_arguments,
+    checked,
+    one_of,
+    whole,
+)
 from lm_eval.registry import backend_name
 from lm_eval.requests import Answered, LoglikelihoodRequest, Request, RollingRequest
 from lm_eval.requests.values import Estimated, Usage
@@ -39,32 +53,30 @@ _SCORING = {
     RollingRequest.kind: ("_loglikelihood_tokens",),
 }
 """Kind of request → methods that a subclass of the harness may have for it, which are then called."""
-BACKENDS = ("huggingface", "tiktoken", "remote", "auto", None)
+_LOCAL_ONLY = ("device", "max_batch_size")
+"""Flags for local models, which runs pass to every backend."""
+BACKENDS = ("huggingface", "tiktoken", "remote", "auto", "None")
+
+
+def _tokenizer_backend(value: Any) -> str | None:
+    if str(value).lower() == "none":
+        return None
+    return one_of(BACKENDS).read(value)  # type: ignore[no-any-return]
+
+
+TokenizerBackend = Annotated[str | None, replace(one_of(BACKENDS), read=_tokenizer_backend)]
+Concurrency = Annotated[
+    int | str,
+    Rule(
+        "a whole number above 0 or auto",
+        lambda value: value if value == "auto" else COUNT.read(value),
+    ),
+]
+Window = Annotated[int, whole("a whole number from 2 up", least=2)]
 
 
 class TemplateAPI(ExtensibleLM, ServerFacts):
-    """Base of models behind a server. Arguments, all by name:
-
-    ``model``, ``pretrained``      the model's name there; ``model`` counts if both are given
-    ``base_url``                   the full address of the endpoint, path included; several, as a list
-                                   or with commas between them, are servers of one model that share
-                                   the work
-    ``tokenizer``                  a folder or a repository of the hub; by default the model's name
-    ``tokenizer_backend``          ``huggingface``, ``tiktoken``, ``remote`` (the server's own),
-                                   ``auto`` (remote where the server has one, else huggingface), None
-    ``tokenized_requests``         whether prompts are sent as token ids; else as text
-    ``num_concurrent``             requests in flight, or ``auto``; for each of several servers
-    ``batch_size``                 prompts in one request
-    ``timeout``, ``max_retries``   seconds for one attempt, and how many more there may be
-    ``max_length``                 prompt and answer together, in tokens
-    ``max_gen_toks``               the limit for generated tokens if a task sets none
-    ``seed``                       sent along; repeats of a sampled request count up from it
-    ``add_bos_token``, ``custom_prefix_token_id``  put before a prompt, or an empty context
-    ``truncate``                   cut prompts that are sent as text to ``max_length`` as well
-    ``top_logprobs``               how many likeliest tokens to ask for; 0: none; by default found out
-    ``eos_string``                 a text that ends generation, besides a task's own
-    ``verify_certificate``, ``ca_cert_path``, ``auth_token``, ``header``   the connection
-    ``revision``, ``use_fast_tokenizer``, ``trust_remote_code``            the tokenizer's files
+    """Base of models behind a server.
 
     Prompts longer than ``max_length`` lose their beginning; ``warnings`` and ``describe()`` count them.
     """
@@ -91,71 +103,84 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         model._given = kwargs
         return model
 
+    @checked
     def __init__(
         self,
-        model: str | None = None,
-        pretrained: str | None = None,
-        base_url: str | Sequence[str] | None = None,
-        tokenizer: str | None = None,
-        tokenizer_backend: str | None = "huggingface",
-        truncate: bool = False,
-        num_concurrent: int | str = 1,
-        max_retries: int = 3,
-        max_gen_toks: int = 256,
-        batch_size: int | str = 1,
-        seed: int = 1234,
-        max_length: int | None = 2048,
-        add_bos_token: bool = False,
-        custom_prefix_token_id: int | None = None,
-        tokenized_requests: bool = True,
-        trust_remote_code: bool = False,
-        revision: str | None = "main",
-        use_fast_tokenizer: bool = True,
-        verify_certificate: bool = True,
-        ca_cert_path: str | None = None,
-        auth_token: str | None = None,
-        eos_string: str | None = None,
-        timeout: float = 30,
-        header: Mapping[str, str] | None = None,
-        top_logprobs: int | None = None,
+        model: Annotated[
+            str | None, "the model's name on the server; overrides `pretrained`"
+        ] = None,
+        pretrained: Annotated[str | None, "the same"] = None,
+        base_url: Annotated[
+            str | Sequence[str] | None, "the full address of the endpoint, path included"
+        ] = None,
+        tokenizer: Annotated[
+            str | None, "a folder or a repository of the hub; by default the model's name"
+        ] = None,
+        tokenizer_backend: Annotated[
+            TokenizerBackend, "where tokens come from: see [tokenizers](#tokenizers)"
+        ] = "huggingface",
+        truncate: Annotated[
+            bool, "also cut prompts for generation that are sent as text to `max_length`"
+        ] = False,
+        num_concurrent: Annotated[Concurrency, "requests in flight, or `auto`"] = 1,
+        max_retries: Annotated[FromZero, "attempts beyond the first"] = 3,
+        max_gen_toks: Annotated[Count, MAX_GEN_TOKS] = 256,
+        batch_size: Annotated[BatchSize, "prompts in one request; `auto` is 1"] = 1,
+        seed: Annotated[
+            FromZero, "sent with each request; repeats of a sampled request count up from it"
+        ] = 1234,
+        max_length: Annotated[Window, "prompt and answer together, in tokens"] = 2048,
+        add_bos_token: Annotated[bool, "put the prefix token before every prompt, once"] = False,
+        custom_prefix_token_id: Annotated[
+            int | None,
+            "the prefix token; by default BOS, else EOS. It also replaces an empty context",
+        ] = None,
+        tokenized_requests: Annotated[
+            bool, "send token ids, not text. No effect for chats or without a tokenizer"
+        ] = True,
+        trust_remote_code: Annotated[bool, "let a tokenizer run its own code"] = False,
+        revision: Annotated[str | None, "the version of a tokenizer on the hub"] = "main",
+        use_fast_tokenizer: Annotated[
+            bool, "read `tokenizer.json`; otherwise only `transformers` is tried"
+        ] = True,
+        verify_certificate: Annotated[bool, "whether the server's certificate is checked"] = True,
+        ca_cert_path: Annotated[
+            str | None, "a file with a certificate authority of your own"
+        ] = None,
+        auth_token: Annotated[str | None, "a bearer token if the environment has no key"] = None,
+        eos_string: Annotated[
+            str | None, "a text that ends generation, besides a task's own"
+        ] = None,
+        timeout: Annotated[Seconds, "seconds for one whole attempt"] = 30,
+        header: Annotated[
+            Mapping[str, str] | None, "the whole header of every request, as a mapping"
+        ] = None,
+        top_logprobs: Annotated[
+            FromZero | None,
+            "how many likeliest tokens to ask for; by default as many as the server returns",
+        ] = None,
     ) -> None:
         who = backend_name(self)
         self._served_model = self._model_name(model, pretrained)
-        self.base_url, *others = settings.check_addresses(
-            who, base_url, f"http://HOST:PORT{self.endpoint}"
-        )
+        self.base_url, *others = check_addresses(who, base_url, f"http://HOST:PORT{self.endpoint}")
         self._other_addresses = tuple(others)
-        backend = settings.backend_name(who, tokenizer_backend, BACKENDS)
-        if backend == "auto" and tokenizer is not None:
-            backend = "huggingface"
-        self.tokenizer_backend = None if self.is_chat else backend
-        self.tokenized_requests = (
-            settings.flag(who, "tokenized_requests", tokenized_requests)
-            and self.tokenizer_backend is not None
-        )
-        self._truncate = settings.flag(who, "truncate", truncate)
-        self._concurrent = (
-            "auto"
-            if num_concurrent == "auto"
-            else settings.count(who, "num_concurrent", num_concurrent)
-        )
-        self.max_retries = settings.count(who, "max_retries", max_retries, least=0)
-        self._max_gen_toks = settings.count(who, "max_gen_toks", max_gen_toks)
-        self._batch_size = settings.prompts_per_request(who, batch_size)
-        self._seed = settings.count(who, "seed", seed, least=0)
-        self._max_length = settings.count(
-            who, "max_length", 2048 if max_length is None else max_length, least=2
-        )
-        self.add_bos_token = settings.flag(who, "add_bos_token", add_bos_token)
+        if tokenizer_backend == "auto" and tokenizer is not None:
+            tokenizer_backend = "huggingface"
+        self.tokenizer_backend = None if self.is_chat else tokenizer_backend
+        self.tokenized_requests = tokenized_requests and self.tokenizer_backend is not None
+        self._truncate = truncate
+        self._concurrent = num_concurrent
+        self.max_retries = max_retries
+        self._max_gen_toks = max_gen_toks
+        self._batch_size = int(batch_size or 1)  # nothing here can tell how much a server takes
+        self._seed = seed
+        self._max_length = max_length
+        self.add_bos_token = add_bos_token
         self.custom_prefix_token_id = custom_prefix_token_id
-        self.verify_certificate = settings.flag(who, "verify_certificate", verify_certificate)
+        self.verify_certificate = verify_certificate
         self.ca_cert_path = ca_cert_path
-        self.timeout = settings.seconds(who, "timeout", timeout)
-        self.top_logprobs = (
-            None
-            if top_logprobs is None
-            else settings.count(who, "top_logprobs", top_logprobs, least=0)
-        )
+        self.timeout = timeout
+        self.top_logprobs = top_logprobs
         self._auth_token = auth_token
         self._header = None if header is None else dict(header)
         self._eos_string = eos_string
@@ -372,8 +397,8 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     @classmethod
     def from_args(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
         arguments = dict(model_args)
-        for flag in settings.LOCAL_ONLY:
-            accepted = settings.accepted_arguments(cls)
+        accepted = accepted_arguments(cls)
+        for flag in _LOCAL_ONLY:
             if flag in arguments and accepted is not None and flag not in accepted:
                 warnings.warn(
                     f"Model {name!r} runs on a server, so {flag} has no effect.",
@@ -381,8 +406,7 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
                     stacklevel=2,
                 )
                 del arguments[flag]
-        settings.check_arguments(cls, arguments, name)
-        return cls.create_from_arg_obj(arguments)
+        return super().from_args(arguments, name=name)
 
     # -- requests --------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ from lm_eval.requests import (
 from lm_eval.requests.build import as_request, with_text
 from lm_eval.requests.options import GenerationOptions
 from lm_eval.requests.values import Estimated, Usage
+from lm_eval.text.secrets import is_header_name, is_secret_name
 
 
 @dataclass(frozen=True)
@@ -205,23 +206,21 @@ class LM:
         """Refuse unknown and missing arguments, switches that are neither true nor false, and what
         ``check_values`` refuses.
         """
-        parameters = inspect.signature(cls.__init__).parameters
-        takes_any = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
-        by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-        valid = [n for n, p in parameters.items() if n != "self" and p.kind in by_name]
+        own = settings.settings_of(cls.__init__)
+        valid = settings.accepted_arguments(cls)
         for argument in model_args:
-            if argument not in valid and not takes_any:
+            if valid is not None and argument not in valid:
+                is_key = is_secret_name(argument) or is_header_name(argument)
                 raise UsageError(
-                    f"Model {name!r} has no argument {argument!r}."
-                    f"{did_you_mean(argument, valid)} Its arguments: {listing(valid)}."
+                    f"Model {name!r} has no argument {argument!r}.{did_you_mean(argument, valid)}"
+                    f"{' Keys come only from the environment.' if is_key else ''} "
+                    f"Its arguments: {listing(valid, len(valid))}."
                 )
-        lacking = [n for n in valid if parameters[n].default is inspect.Parameter.empty]
-        lacking = [n for n in lacking if n not in model_args]
+        needed = [n for n, setting in own.items() if setting.default is inspect.Parameter.empty]
+        lacking = [n for n in needed if n not in model_args]
         if lacking:
             example = ",".join(f"{n}=…" for n in lacking)
-            hints = [
-                did_you_mean(argument, lacking) for argument in model_args if argument not in valid
-            ]
+            hints = [did_you_mean(given, lacking) for given in model_args if given not in own]
             raise UsageError(
                 f"Model {name!r} needs {listing(lacking)}.{''.join(hints)} Give it as --model_args "
                 f"{example}."

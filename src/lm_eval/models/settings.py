@@ -9,13 +9,13 @@ The same declaration serves ``--dry_run``, which makes no model, and the tables 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, wraps
 from types import UnionType
 from typing import Annotated, Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from lm_eval.errors import UsageError
+from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.registry import backend_name
 
 Init = TypeVar("Init", bound=Callable[..., None])
@@ -27,6 +27,7 @@ class Rule:
 
     words: str
     read: Callable[[Any], Any]
+    names: Sequence[str] = ()
 
     def apply(self, name: str, value: Any, owner: str) -> Any:
         """The value of the argument ``name`` of the model ``owner``, or a ``UsageError``."""
@@ -35,6 +36,7 @@ class Rule:
         except (ValueError, TypeError, OverflowError):
             raise UsageError(
                 f"Model {owner!r}: {name} must be {self.words}, not {value!r}."
+                f"{did_you_mean(str(value), self.names)}"
             ) from None
 
 
@@ -71,6 +73,17 @@ def real(words: str, fits: Callable[[float], bool]) -> Rule:
         return number
 
     return Rule(words, read)
+
+
+def one_of(names: Sequence[str]) -> Rule:
+    """One of these names."""
+
+    def read(value: Any) -> str:
+        if value not in names:
+            raise ValueError(value)
+        return str(value)
+
+    return Rule(f"one of {listing(names)}", read, names)
 
 
 def _switch(value: Any) -> bool:
@@ -135,6 +148,18 @@ def settings_of(init: Callable[..., None]) -> Mapping[str, Setting]:
             takes_none = parameter.default in (None, parameter.empty) or type(None) in _kinds(hint)
             found[name] = Setting(_rule(hint), " ".join(texts), parameter.default, takes_none)
     return found
+
+
+def accepted_arguments(cls: type) -> list[str] | None:
+    """What a class takes, with its parents' if it passes ``**kwargs`` on; None if anything."""
+    names: dict[str, None] = {}
+    for parent in cls.__mro__[:-1]:
+        if (init := vars(parent).get("__init__")) is not None:
+            names.update(dict.fromkeys(settings_of(init)))
+            parameters = inspect.signature(init).parameters.values()
+            if not any(p.kind is p.VAR_KEYWORD for p in parameters):
+                return list(names)
+    return None
 
 
 def _rule(hint: Any) -> Rule | None:

@@ -14,7 +14,6 @@ from typing import Any
 from lm_eval.errors import MissingExtraError, ModelError, RequestError
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.formats.grammar import Grammar
-from lm_eval.models.api import settings
 from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.scoring import Planner
 from lm_eval.models.api.tokenizers import (
@@ -25,7 +24,14 @@ from lm_eval.models.api.tokenizers import (
 )
 from lm_eval.models.base import TemplateLM, overridden
 from lm_eval.models.overrides import kept_as
-from lm_eval.text.secrets import is_secret_header, masked_values, secret_digest, shown_address
+from lm_eval.text.secrets import (
+    is_header_name,
+    is_secret_header,
+    is_secret_name,
+    masked_values,
+    secret_digest,
+    shown_address,
+)
 
 _HOW_FAST = (
     *("num_concurrent", "max_retries", "timeout", "batch_size", "verify_certificate"),
@@ -289,7 +295,7 @@ class ServerFacts(TemplateLM, ABC):
         arguments = {
             name: value
             for name, value in self._given.items()
-            if name not in _HOW_FAST and not settings.may_hold_secrets(name)
+            if name not in _HOW_FAST and not (is_secret_name(name) or is_header_name(name))
         }
         routed = list(self._routing())
         return {

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlsplit, urlunsplit
 
 from lm_eval.errors import RequestError, UsageError
-from lm_eval.models.api import settings
+from lm_eval.models.api.settings import check_addresses
 from lm_eval.models.openai_completions import OpenAIChatCompletion
 from lm_eval.models.providers.native import Adaptable, provider_key, signed
 from lm_eval.registry import backend_name, register_model
@@ -47,7 +47,7 @@ class AzureOpenAIChat(Adaptable, OpenAIChatCompletion):
                 f"--model_args, or the environment variable {_ENDPOINT}."
             )
         version = str(api_version or os.environ.get(_VERSION) or "")
-        addresses = settings.check_addresses(backend_name(self), base_url, _EXAMPLE)
+        addresses = check_addresses(backend_name(self), base_url, _EXAMPLE)
         super().__init__(
             base_url=[_endpoint(address, name, version) for address in addresses],  # type: ignore[arg-type]
             model=name,

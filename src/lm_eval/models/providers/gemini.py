@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from lm_eval.models.api import settings
 from lm_eval.models.api.replies import ReportedError, UnfitReply, count_in, shown
+from lm_eval.models.api.settings import check_addresses
 from lm_eval.models.openai_completions import PayloadArguments
 from lm_eval.models.providers.native import NativeChat, split_system
 from lm_eval.registry import backend_name, register_model
@@ -52,7 +52,7 @@ class GeminiChat(NativeChat):
         **kwargs: Any,
     ) -> None:
         name = self._model_name(model, pretrained)
-        addresses = settings.check_addresses(backend_name(self), base_url or _HOST, _HOST)
+        addresses = check_addresses(backend_name(self), base_url or _HOST, _HOST)
         super().__init__(
             base_url=[_with_method(address, name) for address in addresses], model=name, **kwargs
         )

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import Any
 
 from lm_eval.errors import ModelError, RequestError
-from lm_eval.models.api import settings
 from lm_eval.models.api_models import TemplateAPI
+from lm_eval.models.settings import whole
 from lm_eval.registry import backend_name
 
 _UNSUPPORTED = re.compile(
@@ -67,11 +67,12 @@ class NativeChat(Adaptable):
         think_end_token: str | None = None,
         **kwargs: Any,
     ) -> None:
-        who = backend_name(self)
+        least = self.least_budget
+        budget = whole(f"a whole number from {least} up", least=least)
         self.thinking_budget = (
             None
             if thinking_budget is None
-            else settings.count(who, "thinking_budget", thinking_budget, least=self.least_budget)
+            else budget.apply("thinking_budget", thinking_budget, backend_name(self))
         )
         super().__init__(
             base_url=base_url or self.own_address, tokenizer_backend=tokenizer_backend, **kwargs

@@ -137,7 +137,7 @@ def test_the_defaults_are_those_of_the_document() -> None:
         ({"base_url": None}, "needs base_url.*http://HOST:PORT/v1/completions"),
         ({"base_url": "localhost:8000/v1"}, "is not an http"),
         ({"model": None}, "needs the model's name"),
-        ({"num_concurrent": 0}, "num_concurrent must be a whole number from 1"),
+        ({"num_concurrent": 0}, "num_concurrent must be a whole number above 0 or auto"),
         ({"timeout": -1}, "timeout must be a number of seconds"),
         ({"tokenizer_backend": "hugingface"}, "Did you mean 'huggingface'"),
         ({"tokenized_requests": "maybe"}, "must be true or false"),
