@@ -337,8 +337,8 @@ class ReplyText:
         return "open" if is_would else "firm"
 
     def is_denied(self, start: int, end: int) -> bool:
-        """True if a word between two positions denies; "no doubt" does not."""
-        return any(not m["vain"] for m in self.words.denial.finditer(self.low, start, end))
+        """True if a word between two positions denies."""
+        return self.words.denies(self.low, start, end)
 
     def is_corrected(self, start: int, end: int) -> bool:
         """True if the reply changes its mind between two positions."""

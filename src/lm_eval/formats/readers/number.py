@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
-from functools import lru_cache
 from typing import Literal
 
-from lm_eval.formats.readers.language import Vocabulary, vocabulary_of
-from lm_eval.formats.readers.phrase import announced, displayed, is_denied, set_apart
+from lm_eval.formats.readers.language import Vocabulary, vocabulary
+from lm_eval.formats.readers.phrase import announced, displayed, set_apart
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import fold, lowered
 
@@ -97,27 +96,17 @@ def _stated(text: str, start: int, end: int) -> Reading:
     if match is None:
         return NO_ANSWER
     low = lowered(text)
-    words = vocabulary_of(low)
+    words = vocabulary()
     clause = max(low.rfind(mark, start, match.start()) for mark in ",:;–—")
-    if is_denied(low, max(start, clause), match.start()):
+    if words.denies(low, max(start, clause), match.start()):
         but = words.but.match(low, match.end(), end)
         return _stated(text, but.end(), end) if but else NO_ANSWER
     reading = _reading(match)
     if not reading.is_answer or reading.span is None:
         return reading
-    if _is_unsolved(match, start) or _another(words).match(low, reading.span[1]):
+    if _is_unsolved(match, start) or words.another.match(low, reading.span[1]):
         return AMBIGUOUS
     return _corrected(words, text, low, reading.span[1]) or reading
-
-
-@lru_cache(maxsize=64)
-def _another(words: Vocabulary) -> re.Pattern[str]:
-    """Behind a number: what joins another one to it, as in "5 or 6", "5 apples or 6", "5 to 10"."""
-    join = rf"(?:[^\W\d_]{{1,20}}\s{{1,2}})?{words.one_of('or')}|{words.one_of('and_or', 'range')}"
-    return re.compile(
-        rf"[\s*_$)%]{{0,4}}(?:{join})[\s*_$(\\€£]{{0,4}}(?=-?\d)"
-        r"(?!\d{1,2}\s(?:decimal|significant|digits|places|d\.?p))"
-    )
 
 
 def _is_unsolved(match: re.Match[str], start: int) -> bool:
@@ -147,7 +136,7 @@ def _reading(match: re.Match[str]) -> Reading:
     value = _value(match)
     text, (start, end) = match.string, match.span()
     after = lowered(text[end : end + _LONGEST_WORD])
-    words = vocabulary_of(after)
+    words = vocabulary()
     power, length = _power_of_ten(words, text[end : end + 2], after)
     if value is None and power and _DECIMAL_COMMA.fullmatch(match[0].strip()):
         value = match[0].strip().replace(",", ".")  # "2,5 Millionen" is one number

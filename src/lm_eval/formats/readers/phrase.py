@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from lm_eval.formats.readers.language import Vocabulary, vocabulary_of
+from lm_eval.formats.readers.claims import ReplyText
+from lm_eval.formats.readers.language import vocabulary
+from lm_eval.formats.readers.options import options_of
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
-from lm_eval.formats.readers.text import blanked, fold, lowered, phrase_pattern
+from lm_eval.formats.readers.text import NAME, PLACEHOLDER, blanked, fold, lowered, phrase_pattern
 
 LINE = re.compile(
     r"[\s:]*(?:(?:\*\*|__)(?=[\s:])[\s:]*|</\w{1,12}>[\s:]*)?([^\n]*)"
@@ -80,7 +82,7 @@ def _answer(text: str, start: int, end: int) -> Reading:
         return NO_ANSWER
     value = text[start:end]
     if not value.isascii():
-        value = vocabulary_of(value).verb_last.sub("", value)
+        value = vocabulary().verb_last.sub("", value)
         end = start + len(value)
     if "&" in value:
         import html
@@ -98,7 +100,7 @@ def announced(folded: str, phrase: str) -> tuple[str, tuple[int, int] | None]:
     low = lowered(folded)
     if "\n" not in low:
         return _announced(folded, phrase)
-    words, begins = vocabulary_of(low), len(low) - len(low.lstrip())
+    words, begins = vocabulary(), len(low) - len(low.lstrip())
     turn = words.turn.search(low, begins)
     folded = folded[: turn.start()] if turn else folded
     question = words.question.search(low, begins, len(folded))
@@ -117,67 +119,18 @@ def _announced(folded: str, phrase: str) -> tuple[str, tuple[int, int] | None]:
             return folded, _behind_placeholder(folded, match.span())
     if not _is_about_answers(phrase) or _answer_fields(folded):
         return folded, None
-    for match in reversed(list(_plain_cue(vocabulary_of(low)).finditer(low))[-_CUES_READ:]):
+    reply = ReplyText(folded, options_of((), ()))
+    for match in reversed(list(reply.words.plain_cue.finditer(low))[-_CUES_READ:]):
         if _is_cut(folded, match.end()) or _ECHO.match(low, match.end()):
             continue
-        if _is_claim(low, *match.span()):
+        if not _is_supposed(low, match.start()) and reply.standing(*match.span()):
             return folded, match.span()
     return folded, None
 
 
-@lru_cache(maxsize=4)
-def _plain_cue(words: Vocabulary) -> re.Pattern[str]:
-    """What announces an answer in words: "the answer to this is", ``Antwort:``, ``答案是``."""
-    marks = r"[\s*_`\"')\]]{0,8}"
-    link = rf"{marks}(?:{words.one_of('would', 'copula')}|[:=→⇒]|=>|->|[–—]|-{{1,2}}(?=[\s*_]))"
-    about = rf"(?:{marks}(?:{words.one_of('quality')}|[,(])[^.:;!?\n]{{0,80}}?)?"
-    # where verbs come last or are left out, the name of the answer is enough before a number
-    particles = rf"(?:\s{{0,3}}{words.one_of('copula', 'quality')}){{0,3}}"
-    bare = rf"{particles}(?<=[^\x00-\u05ff])(?=[\s:]{{0,3}}\d)"
-    return re.compile(rf"{words.one_of('answer')}(?:{about}{link}|{bare})")
-
-
-_REACH = 300
-_STOP = re.compile(r"[.!?](?=[\s\"')\]*_]|\Z|[^\x00-\u05ff])|[;\n!?]")
-_CLAUSE = re.compile(r"[,;:()–—]|\s-\s|\s(?:but|so|and|then)\s")
-
-
-def _is_claim(low: str, start: int, end: int) -> bool:
-    """True if no word of the sentence up to ``end`` supposes or denies what the cue announces."""
-    words, begin = vocabulary_of(low), max(0, start - _REACH)
-    for pattern in (_STOP, words_of(words, "contrast")):
-        begin = max((match.end() for match in pattern.finditer(low, begin, start)), default=begin)
-    if words_of(words, "supposed").search(low, begin, end) or _is_supposed(low, start):
-        return False
-    is_would = words_of(words, "would").search(low, start, end + 1) is not None
-    if is_would and words_of(words, "if").search(low, begin, min(len(low), end + _REACH)):
-        return False
-    clause = max((match.end() for match in _CLAUSE.finditer(low, begin, start)), default=begin)
-    return not is_denied(low, clause, start)
-
-
-@lru_cache(maxsize=32)
-def words_of(words: Vocabulary, *kinds: str) -> re.Pattern[str]:
-    """A pattern for one word of these kinds."""
-    return re.compile(words.one_of(*kinds))
-
-
-def is_denied(low: str, start: int, end: int) -> bool:
-    """True if a word between two positions denies; "no doubt" does not."""
-    words = vocabulary_of(low)
-    vain = words_of(words, "not_denying").sub("", low[start:end])
-    return words_of(words, "not", "wrong").search(vain) is not None
-
-
-_NAMES = (
-    "answer letter label number choice option order ranking value result response solution text name "
-    "word class category list integer digit index your the final best correct chosen insert here"
-)
-_NAME = rf"(?:(?:{'|'.join(_NAMES.split())})s?[ _-]?){{1,4}}"
-_PLACEHOLDER = re.compile(rf"\s{{0,4}}[\[(<{{]{_NAME}[\])>}}][\s:=*_-]{{0,4}}", re.IGNORECASE)
 # ``[answer]``, ``<your answer>``, ``____``; but <answer>42</answer> is an answer.
 _ECHO = re.compile(
-    rf"[\s:*_`\"'$]{{0,6}}(?:[\[({{]{_NAME}[\])}}]|<{_NAME}>(?=[\"'`*_.,;]|\s|\Z)"
+    rf"[\s:*_`\"'$]{{0,6}}(?:[\[({{]{NAME}[\])}}]|<{NAME}>(?=[\"'`*_.,;]|\s|\Z)"
     r"|_{2,}[ \t.\"']*(?:\n|\Z)|\[[a-z][a-z _-]{1,40}\][\s,.*_`\"']{0,6}where\b)"
     r"|[^\"'\n]{0,80}[\"'][*_`]{0,3}[,.;]?\s{1,4}where\b"
 )
@@ -219,7 +172,7 @@ def _is_digit_at(text: str, pos: int) -> bool:
 
 def _behind_placeholder(text: str, cue: tuple[int, int]) -> tuple[int, int]:
     """The cue together with the placeholder in "The answer is [answer] 42"."""
-    placeholder = _PLACEHOLDER.match(text, cue[1])
+    placeholder = PLACEHOLDER.match(text, cue[1])
     end = placeholder.end() if placeholder else cue[1]
     return (cue[0], end) if _is_digit_at(text, end) and text[end - 1] != "-" else cue
 
@@ -227,7 +180,7 @@ def _behind_placeholder(text: str, cue: tuple[int, int]) -> tuple[int, int]:
 def _is_supposed(low: str, at: int) -> bool:
     """True for "if the answer is …": the phrase at ``at`` announces nothing."""
     before = low[max(0, at - 24) : at]
-    return vocabulary_of(before).condition_before.search(before) is not None
+    return vocabulary().condition_before.search(before) is not None
 
 
 _CUES_READ = 20
@@ -236,7 +189,7 @@ _CUES_READ = 20
 @lru_cache(maxsize=512)
 def _is_about_answers(phrase: str) -> bool:
     low = lowered(fold(phrase))
-    return re.search(vocabulary_of(low).one_of("answer"), low) is not None
+    return vocabulary().answer.search(low) is not None
 
 
 def set_apart(text: str, phrase: str) -> tuple[int, int] | None:
@@ -253,19 +206,10 @@ def set_apart(text: str, phrase: str) -> tuple[int, int] | None:
         if match[match.lastindex or 0].strip()
     ]
     low = lowered(text) if "\n" in text else ""
-    heading = _heading(vocabulary_of(low)).search(low) if low else None
+    heading = vocabulary().heading.search(low) if low else None
     if heading:
         spans.append(heading.span("text"))
     return max(spans, key=lambda span: span[1]) if spans else None
-
-
-@lru_cache(maxsize=64)
-def _heading(words: Vocabulary) -> re.Pattern[str]:
-    """A heading above the answer, which is the group ``text`` and the last line."""
-    return re.compile(
-        rf"(?:\A|\n)[ \t]*(?:#{{1,6}}[ \t]*|[*_]{{2}})[^\n:.]{{0,30}}?{words.one_of('answer')}"
-        r"(?:[ \t][^\W\d_]{1,12})?[ \t:*_]{0,6}\n\s{0,8}(?P<text>[^\n]+)\s*\Z"
-    )
 
 
 _APART = re.compile(
@@ -284,7 +228,7 @@ def _answer_fields(text: str) -> list[tuple[int, int] | None]:
     """The values of the fields of JSON that hold an answer; None for ``null``."""
     if "{" not in text or '"' not in text:
         return []
-    name = vocabulary_of(lowered(text)).answer_field
+    name = vocabulary().answer_field
     fields = _FIELD.finditer(text)
     matches = (match for match in fields if name.fullmatch(lowered(match["key"]).replace("_", " ")))
     return [

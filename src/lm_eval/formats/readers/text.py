@@ -181,10 +181,10 @@ _NAMES = (
     "answer letter label number choice option order ranking value result response solution text name "
     "word class category list integer digit index your the final best correct chosen insert here"
 )
-_NAME = rf"(?:(?:{'|'.join(_NAMES.split())})s?[ _-]?){{1,4}}"
+NAME = rf"(?:(?:{'|'.join(_NAMES.split())})s?[ _-]?){{1,4}}"
 # A placeholder by itself, as it may be repeated beside the answer: ``[answer_letter] D``.
 PLACEHOLDER = re.compile(
-    rf"\s{{0,4}}(?:[\[(<{{]{_NAME}[\])>}}]|(?:answer|option|choice)_(?:letter|label|number))[\s:=*_-]{{0,4}}",
+    rf"\s{{0,4}}(?:[\[(<{{]{NAME}[\])>}}]|(?:answer|option|choice)_(?:letter|label|number))[\s:=*_-]{{0,4}}",
     re.IGNORECASE,
 )
 
