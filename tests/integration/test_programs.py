@@ -50,6 +50,7 @@ def differences(golden: Any, ours: Any, path: str = "") -> Iterator[str]:
 @pytest.mark.filterwarnings("ignore:Model .* of .* answered, called in the order")
 @pytest.mark.filterwarnings("ignore:Model 'Polite' takes no batch_size")
 @pytest.mark.filterwarnings("ignore:Task 'two', formats.mcqa. instruction")
+@pytest.mark.filterwarnings("ignore:(Task|Group|Tag) .* is that of .*, which hides")
 @pytest.mark.filterwarnings("ignore:Unknown (metric|aggregation) 'no_such_")
 def test_a_program(name: str, folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
     program = importlib.import_module(f"tests.integration.programs.{name}")

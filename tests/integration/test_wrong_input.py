@@ -593,7 +593,7 @@ def test_commands(place: Workplace, argv: list[str], words: list[str]) -> None:
     ("given", "words"),
     [
         ("sed=3", ["'dummy'", "'sed'", "Did you mean 'seed'?"]),
-        ("seed=x", ["'dummy'", "seed='x'", "--model_args"]),
+        ("seed=x", ["'dummy'", "seed must be a whole number", "'x'"]),
     ],
 )
 def test_model_arguments(place: Workplace, given: str, words: list[str]) -> None:

@@ -83,7 +83,7 @@ def test_the_other_docs_keep_their_examples() -> None:
     keys: Keys = {"num_fewshot": 2, "fewshot_config": {"samples": rows(10)}}
     by_choice = prepare(task(docs, **keys), RunOptions())
     keys["doc_to_choice"] = None
-    by_text = prepare(task(docs, "cot", **keys), RunOptions())
+    by_text = prepare(task(docs, "qa", **keys), RunOptions())
     shots = {doc.doc_id: doc.shots for doc in by_text.asked()}
     assert len(shots) == 200
     assert all(shots[doc.doc_id] == doc.shots for doc in by_choice.asked())
