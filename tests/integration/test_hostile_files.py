@@ -214,3 +214,17 @@ def test_an_include_that_is_a_function_is_one_message(place: Workplace) -> None:
 def test_an_output_path_that_is_too_long_is_one_message(place: Workplace) -> None:
     place.task()
     refused(place.cli("run", "--model", "dummy", "--tasks", "t.yaml", "--output_path", "x" * 300))
+
+
+def test_a_damaged_index_of_tasks_is_made_again(
+    place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(place.folder / "cache"))
+    place.write("tasks/t.yaml", Path(place.task()).read_text("utf-8"))
+    listed = place.cli("ls", "tasks", "--include_path", "tasks")
+    kept = list((place.folder / "cache").rglob("index-*.json"))
+    assert kept
+    for file in kept:
+        file.write_text("[" * 100_000)
+    again = place.cli("ls", "tasks", "--include_path", "tasks")
+    assert (again.code, again.out) == (0, listed.out)

@@ -266,7 +266,7 @@ def _load(root: Path) -> dict[str, _Known]:
         if data["format"] != _FORMAT:
             return {}
         return {path: _remembered(path, *row) for path, row in data["files"].items()}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}
 
 

@@ -370,6 +370,6 @@ class SpeedNotes:
     def _read(self) -> dict[str, Any]:
         try:
             entries = json.loads(self._path.read_text("utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return {}
         return entries if isinstance(entries, dict) else {}

@@ -67,7 +67,10 @@ class Enforcer:
 
     def cannot_hold(self, grammar: Grammar) -> str | None:
         """Why replies cannot be held to a grammar; None if they can."""
-        matcher = self._matcher(grammar).deep_copy()
+        try:
+            matcher = self._matcher(grammar).deep_copy()
+        except UnicodeEncodeError:
+            return "a lone surrogate in it is not a character"
         if not matcher.get_error():
             matcher.compute_bitmask()  # some grammars are too large for their first token only
         error = matcher.get_error()

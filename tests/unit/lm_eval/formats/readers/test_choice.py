@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from hypothesis import given, settings
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from lm_eval.api.template import get_format
 from lm_eval.formats.items import build_item
-from lm_eval.formats.readers import bind_reader, read
+from lm_eval.formats.readers import bind_reader, first_label, read
 from lm_eval.formats.readers.text import squeezed
 
 CHOICE = bind_reader({"reader": "choice", "phrase": "The best answer is"})
@@ -77,3 +78,10 @@ def test_a_reply_that_is_not_text_is_no_answer() -> None:
     for name in ("generate", "mcq_cot", "cot", "open"):
         for reply in (None, 5, ["C"]):
             assert get_format(name).read(reply, item).reason == "unreadable"  # type: ignore[arg-type]
+
+
+def test_blanks_after_a_label_cost_linear_time() -> None:
+    started = time.process_time()
+    for blank in (" ", "\n", "\t ", "\u3000"):
+        first_label("A" + blank * 20_000 + "B", **QUESTION)
+    assert time.process_time() - started < 4

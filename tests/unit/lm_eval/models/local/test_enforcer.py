@@ -86,6 +86,10 @@ def test_a_grammar_that_the_engine_cannot_read_is_told_before(enforcer: Enforcer
     assert "\n" not in why
 
 
+def test_a_grammar_with_a_lone_surrogate_is_told_before(enforcer: Enforcer) -> None:
+    assert "lone surrogate" in (enforcer.cannot_hold(Grammar((Hole(pattern="a\ud800"),))) or "")
+
+
 def test_a_grammar_that_grows_too_large_is_an_error_and_not_a_free_reply(
     enforcer: Enforcer,
 ) -> None:
