@@ -72,6 +72,7 @@ def simple_evaluate(
     permute: str | None = None,
     max_skipped: str | float = MAX_SKIPPED,
     show_redacted: bool = False,
+    sample: str = "first",
 ) -> dict[str, Any]:
     """Evaluate a model on tasks; the results as a dict.
 
@@ -81,6 +82,7 @@ def simple_evaluate(
     with what models charge, for the costs under ``accounting``. ``permute`` asks docs in several orders
     of their choices too, as ``--permute`` does. ``max_skipped`` says how many docs of a task may be
     left out because they cannot be asked: a number, or a share such as ``"1%"``.
+    ``sample="random"`` draws the ``limit`` docs with ``random_seed``, as ``--sample random`` does.
     """
     given = dict(locals())
     if not tasks:

@@ -41,10 +41,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("rows.jsonl").write_text("".join(f"{json.dumps(doc)}\n" for doc in DOCS))
 
 
-def run(**changes: Any) -> dict[str, Any]:
+def run(*more: str, **changes: Any) -> dict[str, Any]:
     task = {key: value for key, value in {**TASK, **changes}.items() if value is not None}
     Path("t.yaml").write_text(json.dumps(task))
-    arguments = ["--model", "dummy", "--log_samples", "--output_path", "out"]
+    arguments = ["--model", "dummy", "--log_samples", "--output_path", "out", *more]
     code = main(["run", "--tasks", "t.yaml", *arguments])
     assert code == 0
     return dict(json.loads(next(Path("out/dummy").glob("results_*.json")).read_text()))
@@ -123,3 +123,27 @@ def test_wrong_fields_are_told_before_anything_is_asked(
     assert said in " ".join(error.split())
     assert "score_by" in error
     assert main(["validate", "--tasks", "t.yaml"]) != 0
+
+
+def test_docs_drawn_at_random_are_spread_over_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = {}
+    for count in ("4", "8"):
+        for folder in Path().glob("out/dummy/*"):
+            folder.unlink()
+        results = run("--limit", count, "--sample", "random", score_by="subject")
+        assert f"{count} of 24 items, drawn at random, seed 0" in capsys.readouterr().out
+        assert results["config"]["sample"] == "drawn at random, seed 0"
+        drawn[count] = {sample["doc_id"]: sample["parts"]["subject"] for sample in samples()}
+    parts = list(drawn["8"].values())
+    assert [parts.count(part) for part in ("law", "art")] == [4, 2]
+    assert drawn["4"].items() < drawn["8"].items()
+    assert list(drawn["8"]) != list(range(8))
+    for folder in Path().glob("out/dummy/*"):
+        folder.unlink()
+    run("--limit", "8", "--sample", "random", "--seed", "1", score_by="subject")
+    assert {sample["doc_id"] for sample in samples()} != set(drawn["8"])
+
+
+def test_samples_may_name_tasks_of_other_commands() -> None:
+    run("--samples", '{"t": [3, 5], "of_another_command": [0]}')
+    assert [sample["doc_id"] for sample in samples()] == [3, 5]

@@ -558,7 +558,7 @@ def test_a_dry_run_counts_and_writes_nothing(place: Workplace) -> None:
         (("--tasks", "nowhere.yaml"), "does not exist"),
         (("--limit", "1"), "at least 2 items; there is 1"),
         (("--seed=-1",), "must be 0 or more"),
-        (("--samples", '{"u": [1, 2]}'), "not among the tasks of this run"),
+        (("--samples", '{"u": [1, 2]}'), "and no task of this run"),
         (("--plots", "docs.jsonl"), "is not a folder"),
         (("--predict_only",), "has no option '--predict_only'"),
         (("--model", "dumy"), "Did you mean 'dummy'?"),

@@ -54,7 +54,9 @@ OPTIONS = {
     "share), or none",
     "--seed N[,N,N,N]": "seeds for python, numpy, torch and few-shot sampling (default: "
     "0,1234,1234,1234)",
-    "--limit -L N": "only the first N docs of each task; below 1, that fraction of them",
+    "--limit -L N": "only N docs of each task; below 1, that fraction of them",
+    "--sample MODE": "which docs --limit takes: first (default), or random: drawn with the first "
+    "number of --seed, in proportion from each part that the task's score_by names",
     "--samples -E JSON": "only these docs: '{\"my_task\": [0, 3]}' or a file with such JSON",
     "--batch_size -b N": "batch size of the backend",
     "--max_batch_size N": "largest batch that --batch_size auto tries",
@@ -115,6 +117,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "fewshot_as_multiturn": {"const": True, "type": true_or_false},
     "seed": {"default": "0,1234,1234,1234"},
     "limit": {"type": _number},
+    "sample": {"default": "first"},
     "max_batch_size": whole(),
     "apply_chat_template": {"const": True, "type": _no_template_name},
     "max_failed": {"default": "0"},

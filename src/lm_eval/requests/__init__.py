@@ -15,6 +15,7 @@ from lm_eval.requests.options import (
     check_limit,
     choose_docs,
     generation_kwargs,
+    sample_seed,
     shot_count,
 )
 from lm_eval.requests.values import (
@@ -49,5 +50,6 @@ __all__ = [
     "choose_docs",
     "expected_instead",
     "generation_kwargs",
+    "sample_seed",
     "shot_count",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -55,9 +56,17 @@ class PromptOptions:
 
 
 def choose_docs(
-    task: ConfigurableTask, *, limit: float | None = None, samples: Sequence[int] | None = None
+    task: ConfigurableTask,
+    *,
+    limit: float | None = None,
+    samples: Sequence[int] | None = None,
+    seed: int | None = None,
 ) -> Sequence[int]:
-    """The docs to ask, by their place in the data: the first ``limit``, those named, or all."""
+    """The docs to ask, by their place in the data: ``limit`` of them, those named, or all.
+
+    With ``seed`` they are drawn at random, each part that ``score_by`` names in proportion; without,
+    they are the first. A smaller draw with the same seed is part of a larger one.
+    """
     total = len(task.eval_docs)
     if samples is not None:
         wanted = sorted(set(samples))
@@ -72,7 +81,16 @@ def choose_docs(
         return range(total)
     check_limit(limit)
     count = math.ceil(total * limit) if limit < 1 else int(limit)
-    return range(min(count, total))
+    if seed is None or count >= total:
+        return range(min(count, total))
+    drawn = random.Random(seed).sample(range(total), total)
+    parts = {doc_id: tuple(task.parts_of(doc_id).values()) for doc_id in drawn}
+    sizes, seen = Counter(parts.values()), Counter[tuple[str, ...]]()
+    turns: dict[int, float] = {}
+    for doc_id, part in parts.items():  # each part is spread evenly over the order of the draw
+        turns[doc_id] = (seen[part] + 0.5) / sizes[part]
+        seen[part] += 1
+    return sorted(sorted(drawn, key=turns.__getitem__)[:count])
 
 
 def check_limit(limit: float) -> None:
@@ -87,6 +105,17 @@ def check_limit(limit: float) -> None:
     raise UsageError(
         f"--limit {limit:g} {problem}. Give a whole number from 1 up, or a share between 0 and 1."
     )
+
+
+def sample_seed(sample: str, limit: float | None, seed: int | None) -> int | None:
+    """The seed of ``--sample random``; None for ``first``."""
+    if sample not in ("first", "random"):
+        raise UsageError(f"--sample {sample}: give first or random.")
+    if sample == "first":
+        return None
+    if limit is None:
+        raise UsageError("--sample random needs --limit, which says how many docs are drawn.")
+    return seed or 0
 
 
 def allowed_count(value: str | float, total: int, *, flag: str, what: str) -> int:

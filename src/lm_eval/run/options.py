@@ -14,7 +14,7 @@ from lm_eval.answers.ask import allowed_failures
 from lm_eval.config.arguments import parse_batch_size, parse_pairs, parse_samples, parse_seeds
 from lm_eval.errors import UsageError
 from lm_eval.models.base import LM
-from lm_eval.requests import PromptOptions, allowed_count, check_limit
+from lm_eval.requests import PromptOptions, allowed_count, check_limit, sample_seed
 from lm_eval.requests.options import MAX_SKIPPED
 from lm_eval.run.plan import BATCH_LOOK_S, SEEDS, Run, RunOptions
 from lm_eval.tasks.fewshot import DEFAULT_SEED
@@ -32,7 +32,7 @@ def run_of(given: Mapping[str, Any]) -> Run:
         max_batch_size=given.get("max_batch_size"),
         device=given.get("device"),
         trust_remote_code=given.get("trust_remote_code", False),
-        options=_run_options(given, seeds["fewshot_seed"]),
+        options=_run_options(given, seeds),
         seeds=seeds,
         parity=given.get("parity", False),
         output_path=given.get("output_path"),
@@ -43,7 +43,8 @@ def run_of(given: Mapping[str, Any]) -> Run:
     return run.with_prices(given.get("prices"))
 
 
-def _run_options(given: Mapping[str, Any], seed: int | None) -> RunOptions:
+def _run_options(given: Mapping[str, Any], seeds: Mapping[str, int | None]) -> RunOptions:
+    seed = seeds["fewshot_seed"]
     limit, samples = given.get("limit"), given.get("samples")
     if limit is not None and samples is not None:
         raise UsageError("--limit and --samples both choose docs. Give one of them.")
@@ -55,6 +56,7 @@ def _run_options(given: Mapping[str, Any], seed: int | None) -> RunOptions:
     return RunOptions(
         prompt=prompt_options(given, as_chat=given.get("apply_chat_template")),
         limit=limit,
+        sample_seed=sample_seed(given.get("sample", "first"), limit, seeds["random_seed"]),
         samples=parse_samples(samples),
         fewshot_seed=DEFAULT_SEED if seed is None else seed,
         predict_only=given.get("predict_only", False),

@@ -58,6 +58,8 @@ class RunOptions:
     prompt: PromptOptions = field(default_factory=PromptOptions)
     limit: float | None = None
     """How many docs of each task; below 1, a share."""
+    sample_seed: int | None = None
+    """The seed with which ``limit`` docs are drawn at random; None: the first ones."""
     samples: Mapping[str, Sequence[int]] | None = None
     """Task name → the docs to ask, instead of ``limit``; all docs of a task that is not named."""
     fewshot_seed: int | None = 1234

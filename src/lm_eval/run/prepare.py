@@ -149,7 +149,7 @@ def askable(task: ConfigurableTask, options: RunOptions) -> list[int]:
 def doc_ids(task: ConfigurableTask, options: RunOptions) -> Sequence[int]:
     """Which docs of a task are asked, by their position in the data."""
     named = _samples_of(task, options.samples or {})
-    return choose_docs(task, limit=options.limit, samples=named)
+    return choose_docs(task, limit=options.limit, samples=named, seed=options.sample_seed)
 
 
 def metric_names(task: ConfigurableTask) -> list[str] | None:
@@ -180,7 +180,7 @@ def load_metrics(task: ConfigurableTask, *, run_code: bool = True) -> None:
 
 
 def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
-    """Refuse ``samples`` that name a task that is not run; warn of tasks that they do not name."""
+    """Refuse ``samples`` that name no task of the run; warn of tasks that they do not name."""
     if options.samples is None:
         return
     if not options.samples:
@@ -194,11 +194,12 @@ def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> Non
             raise UsageError(
                 f"--samples: task {name!r} needs a list of doc numbers such as [0, 3], not {places!r}."
             )
-        if name not in names:
-            raise UsageError(
-                f"--samples names task {name!r}, which is not among the tasks of this run."
-                f"{did_you_mean(name, names)} Tasks: {listing(names)}."
-            )
+    if not any(name in names for name in options.samples):
+        first = next(iter(options.samples))
+        raise UsageError(
+            f"--samples names task {first!r}, and no task of this run.{did_you_mean(first, names)} "
+            f"Tasks: {listing(names)}."
+        )
     unnamed = [task.name for task in tasks if _samples_of(task, options.samples) is None]
     if unnamed:
         warnings.warn(

@@ -251,6 +251,11 @@ def run_info(
     """What the results say about the whole run."""
     prompt = options.prompt
     seeds: Any = run.seeds
+    drawn, orders = options.sample_seed, prompt.permute
+    extra = {
+        "permute": None if orders is None else str(orders),
+        "sample": None if drawn is None else f"drawn at random, seed {drawn}",
+    }
     return RunInfo(
         model=run.backend,
         model_name=run.model_name,
@@ -269,7 +274,7 @@ def run_info(
         prices=run.prices,
         start_time=started,
         end_time=time.time(),
-        extra={} if prompt.permute is None else {"permute": str(prompt.permute)},
+        extra={key: text for key, text in extra.items() if text is not None},
         command=[known_secrets().hide(part) for part in run.command],
         **seeds,
     )

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from lm_eval.errors import LmEvalError, LmEvalWarning, MissingExtraError
 from lm_eval.reports.costs import print_costs
+from lm_eval.reports.results_file import RunInfo
 from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome
 from lm_eval.scoring.results import GroupResult, TaskResult
@@ -115,7 +116,7 @@ def heading(outcome: Outcome) -> str:
     tasks = list(dict.fromkeys(result.task for result in results))
     parts = [visible(tasks[0]) if len(tasks) == 1 else counted(len(tasks), "task")]
     each = " each" if len(tasks) > 1 else ""
-    parts.append(_items(results, info.limit, each))
+    parts.append(_items(results, info, each))
     shots = {result.num_fewshot for result in results}
     parts.append(f"{shots.pop()}-shot" if len(shots) == 1 else "")
     asked = ", chat template" if info.chat_template is not None else ""
@@ -124,18 +125,20 @@ def heading(outcome: Outcome) -> str:
     return DOT.join(filter(None, parts))
 
 
-def _items(results: Sequence[TaskResult], limit: float | None, each: str) -> str:
-    """``80 items``, ``first 50 of 284 items``, ``first 20 of each``; empty if the table has it."""
+def _items(results: Sequence[TaskResult], info: RunInfo, each: str) -> str:
+    """``80 items``, ``first 50 of 284 items``, ``20 of each, drawn at random, seed 0``; may be empty."""
+    limit, sample = info.limit, info.extra.get("sample")
+    first, drawn = ("first ", "") if sample is None else ("", f", {sample}")
     counts = {(result.num_docs, result.num_docs_total) for result in results}
     if len(counts) > 1:
         share = f"{100 * limit:g} %" if limit and limit < 1 else f"{limit or 0:,g}"
-        return f"first {share} of each" if limit else ""
+        return f"{first}{share} of each{drawn}" if limit else ""
     asked, total = counts.pop()
     left_out = results[0].missing + sum(results[0].skipped.values())
     if asked + left_out >= total:
         return f"{counted(asked, 'item')}{each}"
-    which = "" if limit is None else "first "
-    return f"{which}{asked:,} of {counted(total, 'item')}{each}"
+    first = first if limit is not None else ""
+    return f"{first}{asked:,} of {counted(total, 'item')}{each}{drawn}"
 
 
 # The comparison of formats

@@ -20,7 +20,7 @@ from lm_eval.lab.stored.scores import StoredScore, group_scores, scores_by, scor
 from lm_eval.viewer.catalogue import AnyRun, UnfinishedRun, ViewedRun, result_key
 
 _SHOWN_CONFIG = (
-    *("model", "model_args", "batch_size", "device", "limit", "gen_kwargs", "use_cache"),
+    *("model", "model_args", "batch_size", "device", "limit", "sample", "gen_kwargs", "use_cache"),
     *("random_seed", "numpy_seed", "torch_seed", "fewshot_seed", "command"),
 )
 

@@ -26,7 +26,7 @@ UNKNOWN = "not known"
 SHOWN_CHARS = 60
 
 _SETTINGS = (
-    *("limit", "gen_kwargs", "random_seed", "numpy_seed", "torch_seed", "fewshot_seed"),
+    *("limit", "sample", "gen_kwargs", "random_seed", "numpy_seed", "torch_seed", "fewshot_seed"),
     *("parity", "batch_size", "device"),
 )
 _TOP_SETTINGS = ("system_instruction", "chat_template_sha", "fewshot_as_multiturn")

@@ -366,6 +366,9 @@ _PART_WORDS = {
     "scoring": "other scores of the same readings",
 }
 
+_CHOOSING = ("limit", "sample")
+"""Settings that only choose the docs."""
+
 
 def _causes(items: ItemDiff, facts: Sequence[FactDiff]) -> str:
     """Which settings explain each stage that matters."""
@@ -373,7 +376,7 @@ def _causes(items: ItemDiff, facts: Sequence[FactDiff]) -> str:
     keys = {change.key for fact in facts for change in fact.changes}
     causes: list[str] = []
     if items.counts["only_a"] or items.counts["only_b"]:
-        cause = "limit" if "limit" in keys else "other docs, or --samples"
+        cause = next((key for key in _CHOOSING if key in keys), "other docs, or --samples")
         causes.append(f"Items differ because of: {cause}.")
     elif items.counts["changed"]:
         causes.append("Items differ because of: docs with other content.")
@@ -396,7 +399,7 @@ def _causes(items: ItemDiff, facts: Sequence[FactDiff]) -> str:
 def _cause_of_answers(facts: Sequence[FactDiff]) -> str:
     """How many docs were asked does not change an answer; everything else about a run may."""
     changed = {
-        fact.topic for fact in facts if any(change.key != "limit" for change in fact.changes)
+        fact.topic for fact in facts if any(change.key not in _CHOOSING for change in fact.changes)
     }
     topics = [name for name in ("model", "arguments", "settings", "versions") if name in changed]
     if topics:
