@@ -25,7 +25,6 @@ import nugget_eval.reading.registered  # noqa: F401  # registers its reader
 from lm_eval.addresses.backends import ADVICE
 from lm_eval.addresses.names import NAMES
 from lm_eval.cli import build_parser
-from lm_eval.cli.tasks.catalog import ListedTask, listed_tasks
 from lm_eval.config.fields import process_field
 from lm_eval.data.files import READERS as FILE_TYPES
 from lm_eval.data.files import SUFFIXES
@@ -48,6 +47,7 @@ from lm_eval.models.vllm.model import VLLM
 from lm_eval.registry import METRICS, MODELS, READERS
 from lm_eval.tasks.config import CONFIG_KEYS
 from lm_eval.tasks.index import TaskNames, task_roots
+from lm_eval.tasks.listed import ListedTask, listed_tasks
 from nugget_eval.cli.commands import build_parser as build_nugget_parser
 
 ROOT = Path(__file__).resolve().parent.parent

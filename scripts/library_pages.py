@@ -15,12 +15,12 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-from lm_eval.cli.tasks.catalog import ListedTask, listed_tasks
 from lm_eval.cli.tasks.ls import Card, card_of
 from lm_eval.errors import LmEvalError, LmEvalWarning
 from lm_eval.orders.requests import build_ordered
 from lm_eval.requests import PromptOptions
 from lm_eval.tasks.index import TaskNames, task_roots
+from lm_eval.tasks.listed import ListedTask, listed_tasks
 from lm_eval.tasks.loader import TaskManager
 
 ROOT = Path(__file__).resolve().parents[1]

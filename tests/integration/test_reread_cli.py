@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from lm_eval.cli.lab.reread import corpus, read_corpus
 from lm_eval.formats.readers import bind_reader
+from lm_eval.lab.reread.corpus import corpus, read_corpus
 from lm_eval.text.numbers import number
 from tests.support.command_line import Outcome, Workplace
 from tests.support.peer_files import write_peer_run

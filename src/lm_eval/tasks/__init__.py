@@ -1,7 +1,7 @@
 """Tasks: what is asked. YAML files, their docs, few-shot examples, groups.
 
 Read in this order: keys, prompts, fewshot, checks, config, methods, docs, fitness, task, groups,
-families, index, definitions, loader.
+families, index, listed, definitions, loader.
 """
 
 from __future__ import annotations

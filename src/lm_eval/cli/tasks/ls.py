@@ -27,9 +27,9 @@ from lm_eval.text.secrets import redacted_text
 from lm_eval.text.terminal import PIPED_WIDTH, visible
 
 if TYPE_CHECKING:
-    from lm_eval.cli.tasks.catalog import ListedTask
     from lm_eval.tasks.config import TaskConfig
     from lm_eval.tasks.index import Entry
+    from lm_eval.tasks.listed import ListedTask
     from lm_eval.tasks.loader import TaskManager
 
 MANY_ROWS = 500
@@ -189,8 +189,8 @@ class Card:
 
 def card_of(name: str, manager: TaskManager, include_path: Sequence[str] | None) -> Card:
     """The card of a name; an unknown name is an error that suggests similar ones."""
-    from lm_eval.cli.tasks.catalog import listed_tasks
     from lm_eval.tasks.index import task_roots
+    from lm_eval.tasks.listed import listed_tasks
 
     entry = manager.index.get(name)
     if entry is None:

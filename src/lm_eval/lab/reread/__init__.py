@@ -1,6 +1,6 @@
 """``lm-eval reread``: stored answers read with another reader.
 
-Read in this order: items, formats, results.
+Read in this order: items, corpus, formats, results.
 """
 
 from __future__ import annotations
