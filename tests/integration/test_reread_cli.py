@@ -60,7 +60,7 @@ def test_a_reader_that_finds_what_the_other_did_not(place: Workplace) -> None:
     assert "5 higher, 0 lower, 15 the same; p = .062 (exact McNemar)" in " ".join(done.out.split())
     assert "doc 2: wrong → right (right: y)" in done.out
     assert "“Hm. zq«C»qz, as it were.”" in done.out
-    assert "not read: unreadable 20" in done.out
+    assert "not parsed: unreadable 20" in done.out
 
 
 def test_a_reader_of_labels_where_none_were_shown_says_so(place: Workplace) -> None:
@@ -347,14 +347,14 @@ def test_corpus(place: Workplace) -> None:
     assert len(rows) == sum(len(table["rows"]) for table in corpus().values())
     by_text = {(row["table"], row["text"]): row["outcome"] for row in rows}
     assert by_text["choice", "(C)"] == "as expected"
-    assert by_text["choice", "The best answer is: C"] == "not read"
+    assert by_text["choice", "The best answer is: C"] == "not parsed"
     assert by_text["choice", "A good question"] == "as expected"  # nothing to be read, nothing read
     outcomes = Counter(row["outcome"] for row in rows)
     shown = [line for line in done.out.splitlines() if line.startswith("all ")]
-    numbers = [len(rows), *(outcomes[one] for one in ("as expected", "otherwise", "not read"))]
+    numbers = [len(rows), *(outcomes[one] for one in ("as expected", "otherwise", "not parsed"))]
     assert shown[0].split()[1:] == list(map(str, numbers))
     assert f"{len(rows)} odd answers, read by first_label" in done.out
-    assert "Not read" in done.out
+    assert "Not parsed" in done.out
 
 
 # ------------------------------------------------------------------------------- wrong input

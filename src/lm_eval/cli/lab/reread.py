@@ -17,7 +17,7 @@ from lm_eval.formats.list_file import add_formats
 from lm_eval.formats.readers import BoundReader
 from lm_eval.lab.reread.corpus import OddAnswer, read_corpus
 from lm_eval.lab.reread.items import ReadAgain, Verdict, given_reader, reader_words
-from lm_eval.lab.reread.results import NOT_READ, Reread, Side, rereadable, rereads
+from lm_eval.lab.reread.results import NOT_PARSED, Reread, Side, rereadable, rereads
 from lm_eval.lab.show.phrases import difference_words, marked, quoted
 from lm_eval.lab.stored.select import one_run
 from lm_eval.text.columns import Cells, Column, FittingTable
@@ -173,7 +173,7 @@ def _reading_words(result: Reread) -> str:
     both, total = result.read_by_both, result.total
     only_after, only_before = result.after.read - both, result.before.read - both
     parts = [
-        f"Read by both: {both} of {total}, {result.same_answer} of them as the same answer",
+        f"Parsed by both: {both} of {total}, {result.same_answer} of them as the same answer",
         f"by the new reader alone: {only_after}",
         f"by the old one alone: {only_before}",
         f"by neither: {total - both - only_after - only_before}",
@@ -182,7 +182,7 @@ def _reading_words(result: Reread) -> str:
     if result.scores_of_both is None:
         return text
     before, after = map(number, result.scores_of_both)
-    return f"{text} On those that both read, the score is {before} before and {after} after."
+    return f"{text} On those that both parsed, the score is {before} before and {after} after."
 
 
 def _rules(rules: Mapping[str, int]) -> str:
@@ -204,7 +204,7 @@ def _score(verdict: Verdict) -> str:
 
 def _verdict(reply: str, verdict: Verdict) -> str:
     if not verdict.is_read:
-        return f"{NOT_READ}{visible(str(verdict.reason))}, in {quoted(reply)}"
+        return f"{NOT_PARSED}{visible(str(verdict.reason))}, in {quoted(reply)}"
     answer = f"{visible(str(verdict.answer), 60)}, by {visible(str(verdict.rule))}"
     if verdict.span is None:
         return f"{answer}, in {quoted(reply)}"
@@ -219,7 +219,7 @@ _TABLE_COLUMNS = (
     Column("total", "Answers", is_number=True, stays=True),
     Column("expected", "As expected", is_number=True, stays=True),
     Column("otherwise", "Otherwise", is_number=True, stays=True),
-    Column("unread", "Not read", is_number=True, stays=True),
+    Column("unread", "Not parsed", is_number=True, stays=True),
 )
 
 
@@ -236,7 +236,7 @@ def print_corpus(rows: Sequence[OddAnswer], reader: str, out: Console, *, show: 
             "made for one reader and its phrase; other readers do not read most of it.",
         )
     )
-    for outcome, title in (("otherwise", "Read otherwise"), ("not read", "Not read")):
+    for outcome, title in (("otherwise", "Parsed otherwise"), ("not parsed", "Not parsed")):
         odd = [row for row in rows if row.outcome == outcome]
         shown = odd[:show]
         if shown:
@@ -253,7 +253,7 @@ def _table_row(name: str, rows: Iterable[OddAnswer]) -> Cells:
         total=str(sum(counts.values())),
         expected=str(counts["as expected"]),
         otherwise=str(counts["otherwise"]),
-        unread=str(counts["not read"]),
+        unread=str(counts["not parsed"]),
     )
 
 

@@ -20,7 +20,7 @@ from lm_eval.lab.reread.items import in_words
 from lm_eval.scoring.metrics import same_answer
 from lm_eval.text.encode import AsDict
 
-Outcome = Literal["as expected", "otherwise", "not read"]
+Outcome = Literal["as expected", "otherwise", "not parsed"]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _kind(row: Mapping[str, Any]) -> AnswerKind:
 
 def _outcome(reading: Reading, expected: Any, answers: AnswerKind) -> Outcome:
     if not reading.is_answer:
-        return "as expected" if expected is None else "not read"
+        return "as expected" if expected is None else "not parsed"
     if expected is None:
         return "otherwise"
     if answers == "text":

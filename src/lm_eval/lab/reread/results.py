@@ -37,7 +37,7 @@ from lm_eval.stats.positions import most_voted
 from lm_eval.text.encode import AsDict
 from lm_eval.text.numbers import number
 
-NOT_READ = "not read: "
+NOT_PARSED = "not parsed: "
 """The prefix of a reason among rules."""
 
 
@@ -51,7 +51,7 @@ class Side(AsDict):
     score_read: float | None
     """The mean score of the answers that were read, first within each doc; None if there are none."""
     rules: dict[str, int]
-    """Rule, or ``not read: reason`` → answers, the most frequent first."""
+    """Rule, or ``not parsed: reason`` → answers, the most frequent first."""
 
 
 @dataclass(frozen=True)
@@ -252,7 +252,7 @@ class _RereadTally:
 
     def _side(self, side: int, reader: str, clusters: Sequence[str] | None) -> Side:
         rules = self._rules[side]
-        read = sum(n for rule, n in rules.items() if not rule.startswith(NOT_READ))
+        read = sum(n for rule, n in rules.items() if not rule.startswith(NOT_PARSED))
         scores = self._scores[side]
         estimate = clustered_estimate(scores, clusters)
         ordered = sorted(rules.items(), key=lambda item: (-item[1], item[0]))
@@ -262,7 +262,7 @@ class _RereadTally:
 
 
 def _rule(verdict: Verdict) -> str:
-    return verdict.rule or "unnamed" if verdict.is_read else f"{NOT_READ}{verdict.reason}"
+    return verdict.rule or "unnamed" if verdict.is_read else f"{NOT_PARSED}{verdict.reason}"
 
 
 Order = tuple[int, ...]
