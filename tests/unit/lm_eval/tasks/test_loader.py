@@ -449,8 +449,8 @@ def test_a_convention_has_its_own_shots_and_first_words() -> None:
     manager = TaskManager(run_code=False, sample_rows="always")
     inline = {"task": "mmlu_anatomy@simple_evals", "num_fewshot": 2, "description": "Think. "}
     asked: dict[str, tuple[Any, int, bool]] = {
-        "default": ("mmlu_anatomy", 5, True),
-        "general": ("mmlu_anatomy@mcqa", 5, True),
+        "default": ("mmlu_anatomy", 0, True),
+        "general": ("mmlu_anatomy@mcqa", 0, True),
         "without reasons": ("mmlu_anatomy@mcq_cot", 0, True),
         "with reasons": ("mmlu_pro_law@mcq_cot", 5, False),
         "convention": ("mmlu_anatomy@simple_evals", 0, False),
