@@ -12,12 +12,19 @@ from lm_eval.errors import MissingExtraError
 from lm_eval.models.gguf import default_weights
 from lm_eval.text import progress
 from tests.support.browser import CHROMIUM, FLAGS, Watched
+from tests.support.command_line import Workplace
 
 
 @pytest.fixture(autouse=True)
 def _no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
     """A loaded machine is slow enough to show progress; what a command prints must not depend on it."""
     monkeypatch.setattr(progress, "SHOW_AFTER_S", 3600.0)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Workplace:
+    """A folder with one good task, where commands run in this process."""
+    return Workplace(tmp_path)
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,11 +14,6 @@ from tests.support.servers.faulty import FaultyServer, first
 from tests.support.servers.toy_openai import ToyModel, ToyServer, write_tokenizer
 
 PRICES = "toy: {input: 100, output: 300, cached_input: 10, per_request: 0.001}\n"
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
 
 
 @pytest.fixture

@@ -25,11 +25,6 @@ from tests.support.paths import SOURCE
 KEY = "sk-canary-123456789012"
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
-
-
 # Data goes through unchanged
 
 ODD_TEXTS = {

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.support.command_line import Outcome, Workplace
 
 PRICES = "dummy: {input: 1000, output: 2000}\n"
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
 
 
 def rows(outcome: Outcome) -> dict[str, list[str]]:

@@ -21,11 +21,6 @@ from tests.support.paths import GOLDEN, SOURCE
 SCREENS = GOLDEN / "lab"
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
-
-
 def run(place: Workplace, out: str, *argv: str, fmt: str = "generate", **task: Any) -> None:
     """A run of the task ``t`` whose files go to the folder ``out``."""
     name = place.task(**{"formats": ..., **task})

@@ -12,12 +12,6 @@ import pytest
 
 from tests.support.command_line import Outcome, Workplace
 
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
-
-
 FOLDER = ("--include_path", "tasks")
 RAW: dict[str, Any] = {"formats": ..., "output_type": "multiple_choice"}
 
@@ -196,7 +190,8 @@ def test_one_name_in_two_files(place: Workplace) -> None:
     place.task("tasks/one.yaml", task="twin", **RAW)
     place.task("tasks/two.yaml", task="twin", **RAW)
     place.task("tasks/good.yaml", task="good", **RAW)
-    refused(place.run("--tasks", "twin", *FOLDER), "defined twice", "one.yaml", "two.yaml")
+    both = ("defined twice", "one.yaml", "two.yaml", "Rename one")
+    refused(place.run("--tasks", "twin", *FOLDER), *both)
     assert place.run("--tasks", "good", *FOLDER, "--limit", "2").code == 0
     assert place.run("--tasks", "twin", *FOLDER, "--limit", "2", "--parity").code == 0
     assert place.results()["config"]["parity"] is True
@@ -244,12 +239,6 @@ def test_a_gold_outside_the_choices_is_wrong_under_parity_and_the_task_is_named(
 )
 def test_metrics_and_filters(place: Workplace, keys: dict[str, Any], words: list[str]) -> None:
     refused(place.run("--tasks", place.task(**{**RAW, **keys})), "'t'", *words)
-
-
-@pytest.mark.parametrize("given", ["[20]", "[3, 99]"])
-def test_samples_outside_the_data(place: Workplace, given: str) -> None:
-    outcome = place.run("--tasks", place.task(**RAW), "--samples", f'{{"t": {given}}}')
-    refused(outcome, "'t'", "--samples", given.rpartition(" ")[2].strip("[]"), "0 to 19")
 
 
 # Keys and flags

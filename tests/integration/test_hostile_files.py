@@ -90,19 +90,17 @@ def test_what_is_not_a_plain_file_is_not_read(place: Workplace, path: str) -> No
     if path == "pipe":
         os.mkfifo(place.folder / "pipe.jsonl")
         path = str(place.folder / "pipe.jsonl")
-    place.task(dataset_path="json", dataset_kwargs={"data_files": {"test": path}})
-    refused(place.run("--tasks", "t.yaml"), path, "is not a plain file")
+    for keys in (
+        {"dataset_path": "json", "dataset_kwargs": {"data_files": {"test": path}}},
+        {"dataset_path": path, "dataset_kwargs": ...},
+    ):
+        place.task(**keys)
+        refused(place.run("--tasks", "t.yaml"), path, "is not a plain file")
 
 
 def test_a_pattern_for_files_that_walks_the_whole_disk_is_refused(place: Workplace) -> None:
     place.task(dataset_path="json", dataset_kwargs={"data_files": {"test": "/**/*.jsonl"}})
     refused(place.run("--tasks", "t.yaml"), "/**/*.jsonl")
-
-
-@pytest.mark.parametrize("path", ["/dev/zero", "/proc/self/maps"])
-def test_a_device_is_not_a_data_set(place: Workplace, path: str) -> None:
-    place.task(dataset_path=path, dataset_kwargs=...)
-    refused(place.run("--tasks", "t.yaml"), path, "is not a plain file")
 
 
 # Small files that unpack to large ones
@@ -209,11 +207,6 @@ def test_an_include_that_is_a_function_is_one_message(place: Workplace) -> None:
     listed = place.cli("ls", "tasks", "--include_path", "tasks")
     assert "Traceback" not in listed.err
     refused(place.run("--tasks", "t", "--include_path", "tasks"), "include")
-
-
-def test_an_output_path_that_is_too_long_is_one_message(place: Workplace) -> None:
-    place.task()
-    refused(place.cli("run", "--model", "dummy", "--tasks", "t.yaml", "--output_path", "x" * 300))
 
 
 def test_a_damaged_index_of_tasks_is_made_again(

@@ -72,11 +72,6 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[DataHub]:
         yield hub
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
-
-
 def prompts(place: Workplace, **keys: Any) -> list[str]:
     """The questions that a run asks."""
     done = run(place, **keys)

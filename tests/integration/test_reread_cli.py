@@ -6,7 +6,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
@@ -19,11 +18,6 @@ from tests.support.command_line import Outcome, Workplace
 from tests.support.peer_files import write_peer_run
 
 BRACKETS = "regex,pattern=zq(\\w)qz"
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Workplace:
-    return Workplace(tmp_path)
 
 
 def run(place: Workplace, reply: str, fmt: str = "generate", **task: Any) -> None:

@@ -144,23 +144,8 @@ def failing(spec: Any, doc: Any = DOC) -> str:
     return str(caught.value)
 
 
-def test_bare_word_that_is_no_column() -> None:
-    message = failing("qestion")
-    assert "'qestion' is not a column" in message
-    assert "Did you mean 'question'?" in message
-    for name in DOC:
-        assert name in message
-
-
 def test_dotted_word_says_how_to_reach_into_a_field() -> None:
     assert "{{choices.text}}" in failing("choices.text")
-
-
-def test_missing_field_in_jinja() -> None:
-    message = failing("Q: {{ qestion }}")
-    assert "'qestion' is undefined" in message
-    assert "Did you mean 'question'?" in message
-    assert "answerKey" in message
 
 
 @pytest.mark.parametrize(
@@ -278,11 +263,6 @@ def test_sandbox_refuses(spec: str) -> None:
     message = failing(spec)
     assert repr(DOC) == before
     assert len(message) < 1000
-
-
-def test_sandbox_message_says_what_to_do() -> None:
-    assert "!function" in failing("{{ choices.text.append('x') }}")
-    assert "sandbox" in failing("{{ ''.__class__.__mro__ }}")
 
 
 def test_ordinary_repetition_is_allowed() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
-from lm_eval.errors import AmbiguousGoldError, ConfigError, GoldError, LmEvalWarning
+from lm_eval.errors import AmbiguousGoldError, GoldError, LmEvalWarning
 from lm_eval.formats.compile import get_format
 from lm_eval.formats.gold import TARGET_TYPES, GoldColumn, readings_of, resolve_gold
 from lm_eval.formats.items import reordered
@@ -266,15 +266,6 @@ def test_a_label_of_the_data_that_is_another_choice_s_text() -> None:
 
 
 # --- target_type ---
-
-
-def test_target_type_is_checked() -> None:
-    with pytest.raises(
-        ConfigError, match=r"target_type must be .*, not 'one_base'.*Did you mean 'one_based'"
-    ):
-        task(docs("1"), target_type="one_base")
-    with pytest.raises(ConfigError, match=r"target_type must be .*, not 1"):
-        task(docs("1"), target_type=1)
 
 
 def test_a_target_that_is_not_what_the_task_says() -> None:

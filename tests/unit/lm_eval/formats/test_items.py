@@ -49,16 +49,6 @@ def test_numbers_have_no_end() -> None:
     assert (labels[0], labels[119]) == ("1", "120")
 
 
-def test_custom_list_too_short_names_the_doc() -> None:
-    short = task(doc(0), None, formats={"type": "mcqa", "choice_labels": ["I", "II"]})
-    with pytest.raises(FormatError) as caught:
-        short.ask(0)
-    message = str(caught.value)
-    assert "doc 0" in message
-    assert "2 labels (I, II) for 3 choices" in message
-    assert "'t'" in message
-
-
 def test_joined_labels() -> None:
     assert joined(("A",), "and") == "A"
     assert joined(("A", "B"), "or") == "A or B"
@@ -73,13 +63,6 @@ def test_labels_of_a_format_never_decide_the_gold(labels: Any) -> None:
     for answer, place in (("B", 1), ("x", 0), (2, 2), ("0", 0)):
         asked = task(doc(answer), None, formats={"type": "mcqa", "choice_labels": labels}).ask(0)
         assert asked.gold == (place,)
-
-
-def test_errors_name_task_and_doc() -> None:
-    with pytest.raises(GoldError, match=r"Task 't@mcqa', doc 0: target 'w' matches none"):
-        task(doc("w")).ask(0)
-    with pytest.raises(GoldError, match=r"doc 0.*None"):
-        task(doc(None)).ask(0)
 
 
 def test_several_right_answers() -> None:
@@ -98,31 +81,6 @@ def test_order_names_every_choice_once() -> None:
 
 
 # --- choices ---
-
-
-@pytest.mark.parametrize(
-    ("choices", "says"),
-    [
-        ("x y z", "not a list"),
-        (5, "not a list"),
-        ({"text": ["x", "y"]}, r"choices\.text"),
-        ([], "is empty"),
-        (["x"], "one choice only"),
-        (["x", None], "a choice is None"),
-        (["x", ["y"]], "not a text"),
-        ([{"text": "x"}, {"text": "y"}], "map"),
-    ],
-)
-def test_choices_that_cannot_be_used(choices: Any, says: str) -> None:
-    with pytest.raises(FormatError, match=f"(?s)doc 0.*{says}"):
-        task(doc(0, choices)).ask(0)
-
-
-@pytest.mark.parametrize("key", ["question", "choices"])
-def test_a_field_without_a_value_is_named_with_the_doc_s_fields(key: str) -> None:
-    says = f"doc 0.*'{key}' gives None: the doc has no value for {key}.*fields: question, choices"
-    with pytest.raises(FieldError, match=f"(?s){says}"):
-        task({**doc(0), key: None}).ask(0)
 
 
 @pytest.mark.parametrize(

@@ -655,27 +655,6 @@ def test_registered_class_that_lays_out_the_prompt_in_python() -> None:
     assert "mark" in failing({"template_type": "shouting", "marc": 1})
 
 
-@pytest.mark.usefixtures("own_registries")
-def test_document_001_class_with_its_own_jinja() -> None:
-    @register_template("mine")
-    @dataclass
-    class MyCustomTemplate(TemplateConfig):
-        def format_prompt(self, question: str, choices: Any = None, **kwargs: Any) -> str:
-            return f"{question}?"
-
-        def get_doc_to_text(self) -> str:  # type: ignore[override]  # as document 001 writes it
-            return "{{question}}?"
-
-        def get_doc_to_choice(self) -> str:  # type: ignore[override]
-            return "{{choices}}"
-
-    config = TaskConfig(task="t", doc_to_target="answer", template="mine")
-    assert config.doc_to_text == "{{question}}?"
-    assert config.doc_to_choice == "{{choices}}"
-    assert isinstance(config.template_config, MyCustomTemplate)
-    assert config.output_type == "multiple_choice"
-
-
 # Document 001's class, whose methods take no arguments, everywhere a template goes
 
 ANIMALS = [
@@ -707,6 +686,10 @@ def test_a_class_without_arguments_wraps() -> None:
     assert choice(ANIMALS[0]) == ["cat", "dog"]
     assert text == "{{question}}? {{choices | join(' / ')}}"
     assert template.wrap_doc_to_text()(ANIMALS[1]) == "Which one purrs? cat / dog"
+    config = TaskConfig(task="t", doc_to_target="answer", template="asked_plainly")
+    assert (config.doc_to_text, config.doc_to_choice) == (str(text), "{{choices}}")
+    assert type(config.template_config) is type(template)
+    assert config.output_type == "multiple_choice"
 
 
 @pytest.mark.usefixtures("_document_001")

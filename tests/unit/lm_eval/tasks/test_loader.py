@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,10 @@ import pytest
 
 from lm_eval.config.yaml import load_yaml
 from lm_eval.errors import (
-    CodeNotRunError,
     ConfigError,
     DataError,
     FieldError,
     LmEvalWarning,
-    UnknownFormatError,
     UnknownTaskError,
     UsageError,
 )
@@ -98,21 +95,6 @@ def test_include_and_relative_data(folder: Path, write: Write) -> None:
     assert len(task.eval_docs) == 3
 
 
-def test_unknown_names(folder: Path, write: Write) -> None:
-    write("a.yaml", "task: sum_a\n" + BASE)
-    with pytest.raises(UnknownTaskError, match="Did you mean 'sum_a'") as caught:
-        load(folder, "sum_aa")
-    assert "lm-eval ls tasks" in str(caught.value)
-    with pytest.raises(UnknownTaskError, match=r"No task matches 'x\*'"):
-        load(folder, "x*")
-    with pytest.raises(UnknownFormatError, match="Did you mean 'mcqa'"):
-        load(folder, "sum_a@mcaq")
-    with pytest.raises(ConfigError, match=r"does not exist.*a\.yaml"):
-        load(folder, str(folder / "b.yaml"))
-    with pytest.raises(UsageError, match="does not exist"):
-        load(folder / "nowhere", "a")
-
-
 @pytest.mark.parametrize(
     ("selector", "parts"),
     [
@@ -126,19 +108,6 @@ def test_unknown_names(folder: Path, write: Write) -> None:
 )
 def test_split_selector(selector: str, parts: tuple[str, str | None]) -> None:
     assert split_selector(selector) == parts
-
-
-@pytest.mark.parametrize("selector", ["@mcqa", "t@", "@"])
-def test_half_a_selector(selector: str) -> None:
-    with pytest.raises(UsageError, match="not a task@format"):
-        split_selector(selector)
-
-
-def test_defined_twice(folder: Path, write: Write) -> None:
-    write("a.yaml", "task: same\n" + BASE)
-    write("b.yaml", "task: same\n" + BASE)
-    with pytest.raises(ConfigError, match=r"'same' is defined twice.*a\.yaml.*b\.yaml"):
-        load(folder, "same")
 
 
 # --- @* ---
@@ -263,93 +232,15 @@ def test_groups_own_keys_are_defaults_of_its_members(folder: Path, write: Write)
     assert loaded["g::two@cloze"].ask(0).turn.user == "Question: Q 2 + 2?\nAnswer:"
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("group: g\ntask: []\n", "task must be a list of its tasks"),
-        ("group: g\ntask: [nope]\n", "not a task, group or tag"),
-        ("group: g\ntask: [3]\n", "a name or a mapping"),
-        ("group: g\ntask: [{doc_to_text: x}]\n", "needs a `task` name"),
-        ("group: [g]\ntask: [a]\n", "must be a name"),
-        ("group: g\ntask: [a]\naggregate_metric_list: [{metic: acc}]\n", "metric"),
-        (
-            "group: g\ntask: [a]\naggregate_metric_list: [{metric: acc, weight: 1}]\n",
-            "weight_by_size",
-        ),
-    ],
-)
-def test_bad_groups(folder: Path, write: Write, text: str, says: str) -> None:
-    write("a.yaml", "task: a\n" + BASE)
-    path = write("g.yaml", text)
-    with pytest.raises((ConfigError, UnknownTaskError), match=says) as caught:
-        load(folder, str(path))
-    assert "g.yaml" in str(caught.value)
-
-
 # --- configuration errors say where ---
-
-
-def test_unknown_key_has_file_line_and_nearest(folder: Path, write: Write) -> None:
-    write("t.yaml", "task: t\n" + BASE + "doc_to_txt: question\n")
-    with pytest.raises(ConfigError) as caught:
-        load(folder, "t")
-    message = str(caught.value)
-    assert f"{folder / 't.yaml'}, line 8:" in message
-    assert "'doc_to_txt'" in message
-    assert "Did you mean 'doc_to_text'?" in message
-    assert caught.value.path == str(folder / "t.yaml")
-    assert caught.value.line == 8
 
 
 def test_unknown_key_in_an_include_names_that_file(folder: Path, write: Write) -> None:
     write("_base", BASE + "doc_to_txt: question\n")
     write("t.yaml", "include: _base\ntask: t\n")
-    with pytest.raises(ConfigError, match=r"_base, line 7:"):
+    with pytest.raises(ConfigError, match=r"_base, line 7:") as caught:
         load(folder, "t")
-
-
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        ("output_type: multiple_choise", "Did you mean 'multiple_choice'"),
-        ("num_fewshot: -1", "num_fewshot"),
-        ("num_fewshot: two", "num_fewshot"),
-        ("description: 3", "description must be a text"),
-        ("fewshot_config: first_n", "fewshot_config must be a mapping"),
-        ("formats: mcqaa", "Did you mean 'mcqa'"),
-        ("formats: {type: mcqa, instrution: x}", "Did you mean 'instruction'"),
-        ("template: mcqq", "Did you mean 'mcq'"),
-        ("template: {template_type: mcq, sufix: x}", "Did you mean 'suffix'"),
-    ],
-)
-def test_bad_values_name_the_file(folder: Path, write: Write, line: str, says: str) -> None:
-    write("t.yaml", "task: t\n" + BASE + line + "\n")
-    with pytest.raises((ConfigError, UnknownFormatError), match=says) as caught:
-        load(folder, "t")
-    assert "t.yaml" in str(caught.value) or "'t'" in str(caught.value)
-
-
-def test_a_broken_file_does_not_hide_the_others(folder: Path, write: Write) -> None:
-    write("a.yaml", "task: a\n" + BASE)
-    write("b.yaml", "task: [b\n")
-    tasks = manager(folder)
-    assert tasks.names("task") == ["a"]
-    assert len(tasks.problems) == 1
-    with pytest.raises(UnknownTaskError, match=r"could.* be read.*b\.yaml"):
-        tasks.load(["b"])
-
-
-def test_column_missing_in_one_doc_says_which(folder: Path, write: Write) -> None:
-    write(
-        "t.yaml", "task: t\n" + BASE.replace("doc_to_text: question", "doc_to_text: '{{qestion}}'")
-    )
-    (task,) = manager(folder).load(["t@mcqa"])["tasks"].values()
-    with pytest.raises(FieldError) as caught:
-        task.ask(2)
-    message = str(caught.value)
-    assert message.startswith("Task 't@mcqa', doc 2, field 'doc_to_text': ")
-    assert "Did you mean 'question'?" in message
-    assert "answer" in message
+    assert (caught.value.path, caught.value.line) == (str(folder / "_base"), 7)
 
 
 def test_none_in_one_doc(folder: Path, write: Write) -> None:
@@ -363,23 +254,6 @@ def test_none_in_one_doc(folder: Path, write: Write) -> None:
         task.ask(3)
     (raw,) = manager(folder).load(["t"])["tasks"].values()
     assert raw.ask(3).turn.user == "Q None"  # by the harness's rules
-
-
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (("test_split: test\n", ""), "neither test_split nor validation_split"),
-        (("test_split: test\n", "test_split: tset\n"), "Did you mean 'test'"),
-        (("dataset_path: json\n", ""), "no dataset_path"),
-        (("rows.jsonl", "nowhere.jsonl"), r"nowhere\.jsonl"),
-    ],
-)
-def test_bad_data(folder: Path, write: Write, change: tuple[str, str], says: str) -> None:
-    write("t.yaml", "task: t\n" + BASE.replace(*change))
-    (task,) = manager(folder).load(["t"])["tasks"].values()
-    with pytest.raises(DataError, match=says) as caught:
-        len(task.eval_docs)
-    assert "Task 't'" in str(caught.value)
 
 
 # --- code ---
@@ -435,15 +309,6 @@ def test_function_as_a_field_under_a_format(folder: Path, write: Write) -> None:
     assert not isinstance(task.config.doc_to_text, str)
 
 
-def test_no_code_runs_unless_allowed(folder: Path, write: Write) -> None:
-    write("utils.py", UTILS + "open('ran', 'w').close()\n")
-    keys = BASE.replace("doc_to_text: question", "doc_to_text: !function utils.ask")
-    write("t.yaml", "task: t\n" + keys)
-    (task,) = manager(folder, run_code=False).load(["t@cloze"])["tasks"].values()
-    with pytest.raises(CodeNotRunError):
-        task.ask(0)
-
-
 def test_a_convention_has_its_own_shots_and_first_words() -> None:
     """A task's description and number of examples belong to its default format."""
     manager = TaskManager(run_code=False, sample_rows="always")
@@ -495,18 +360,3 @@ def test_library_tasks_load() -> None:
     for task in tasks.load(tasks.names("task"))["tasks"].values():
         asked = task.ask(0)
         assert asked.turn.user or asked.continuations
-
-
-def test_rows_are_read_as_they_are(folder: Path, write: Write) -> None:
-    nasty = "{{ 7*7 }} {% raw %} <b>&amp;</b> 😀 \u202eעברית \x00 '\"\\ \r\n"
-    big = "x" * 1_000_000
-    rows = [{"question": text, "choices": [text, "other"], "answer": 1} for text in (nasty, big)]
-    write("rows.jsonl", "".join(json.dumps(row) + "\n" for row in rows))
-    write("t.yaml", "task: t\n" + BASE)
-    for selector, shown in (
-        ("t@mcqa", "Question: {0}\nA. {0}\nB. other\nAnswer:"),
-        ("t@cloze", "Question: {0}\nAnswer:"),
-    ):
-        (task,) = manager(folder).load([selector])["tasks"].values()
-        assert task.ask(0).turn.user == shown.replace("{0}", nasty)
-        assert task.ask(1).turn.user == shown.replace("{0}", big)
