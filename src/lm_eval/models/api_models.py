@@ -7,6 +7,7 @@ scoring plans and accounting are done here, the same for all.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -55,6 +56,9 @@ _SCORING = {
 """Kind of request → methods that a subclass of the harness may have for it, which are then called."""
 _LOCAL_ONLY = ("device", "max_batch_size")
 """Flags for local models, which runs pass to every backend."""
+_UNSUPPORTED = re.compile(
+    r"(?i)not (?:supported|permitted|allowed)|unsupported|does not support|deprecated|unknown"
+)
 BACKENDS = ("huggingface", "tiktoken", "remote", "auto", "None")
 
 
@@ -96,6 +100,9 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     """What answers requests for text if the run hands in batches; else None."""
     key_variable = ""
     """The environment variable that ``api_key`` reads, for messages."""
+    may_refuse: tuple[str, ...] = ()
+    """Fields of a request that some models refuse; one that is refused is left out from then on."""
+    _left_out: frozenset[str] = frozenset()
     _calls: ServerCaller
 
     def __new__(cls, *_: Any, **kwargs: Any) -> Any:
@@ -284,12 +291,20 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     @property
     def always_samples(self) -> bool:
         """Whether the model samples whatever temperature a task asks for."""
-        return False
+        return "temperature" in self._left_out
 
     def adapts_to(self, error: RequestError) -> bool:
-        """Whether another try leaves out what this error complains about."""
-        del error
-        return False
+        """Whether an error refuses a field of ``may_refuse``, so that another try leaves it out."""
+        if error.status != 400 or not _UNSUPPORTED.search(str(error)):
+            return False
+        refused = {name for name in self.may_refuse if re.search(rf"\b{name}\b", str(error))}
+        new = refused - self._left_out
+        self._left_out |= new
+        for name in new:
+            self._notes[f"no {name}"] = f"{self.model} takes no {name}, which was left out" + (
+                ", so that replies may differ from run to run." if name == "temperature" else "."
+            )
+        return bool(new)
 
     def is_refusal(self, error: RequestError) -> bool:
         """Whether an error says that the prompt was refused: then that is the reply."""
@@ -311,6 +326,15 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
             return messages[0]
         return list(messages)
 
+    def request_body(self, messages: Sequence[Any], *, generate: bool, **options: Any) -> Any:
+        """The body of a request, without the fields that the model refuses."""
+        options = {"seed": self.seed, "eos": self.eos_string, **options}
+        message = self.create_message(messages, generate)
+        payload = self._create_payload(message, generate=generate, **options)
+        if not self._left_out:
+            return payload
+        return {name: value for name, value in payload.items() if name not in self._left_out}
+
     async def amodel_call(
         self,
         *call: Any,
@@ -326,13 +350,8 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
         call it as ``(session, sem, messages)``; they get parsed answers.
         """
         messages = call[-1]
-        payload = self._create_payload(
-            self.create_message(messages, generate),
-            generate=generate,
-            gen_kwargs=dict(gen_kwargs or {}),
-            seed=kwargs.pop("seed", self.seed),
-            eos=kwargs.pop("eos", self.eos_string),
-            **kwargs,
+        payload = self.request_body(
+            messages, generate=generate, gen_kwargs=dict(gen_kwargs or {}), **kwargs
         )
         address = self.addresses if self._other_addresses else self.base_url
         received = await self.transport.request(

@@ -181,7 +181,7 @@ class OpenAIChatCompletion(LocalChatCompletion):
 
     @property
     def always_samples(self) -> bool:
-        return bool(_REASONING_MODEL.search(self.model))
+        return super().always_samples or bool(_REASONING_MODEL.search(self.model))
 
 
 __all__ = [

@@ -175,17 +175,13 @@ class ServerCaller(Sender):
 
     def payload(self, job: GenerationJob) -> dict[str, Any]:
         """The body of a request for a job, for whoever sends it."""
-        model, gen_kwargs = self._model, job.gen_kwargs()
+        gen_kwargs = job.gen_kwargs()
         if job.grammar is not None:
             gen_kwargs = self.enforcer.gen_kwargs(job, job.grammar)
-        payload: dict[str, Any] = model._create_payload(
-            model.create_message(job.messages, True),
-            generate=True,
-            gen_kwargs=gen_kwargs,
-            seed=job.seed,
-            eos=model.eos_string,
+        body: dict[str, Any] = self._model.request_body(
+            job.messages, generate=True, gen_kwargs=gen_kwargs, seed=job.seed
         )
-        return payload
+        return body
 
     def read_job(self, job: GenerationJob, outputs: Any) -> Reply:
         """The reply to a job in what somebody else received; its costs count for the job's task."""

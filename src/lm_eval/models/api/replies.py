@@ -43,11 +43,11 @@ def choices_of(outputs: Outputs) -> list[Mapping[str, Any]]:
     for reply in replies:
         choices = reply.get("choices") if isinstance(reply, Mapping) else None
         if not isinstance(choices, list):
-            raise _reported_error(reply) or UnfitReply(f"it has no list of choices: {shown(reply)}")
+            raise reported_error(reply) or UnfitReply(f"it has no list of choices: {shown(reply)}")
         for choice in choices:
             if not isinstance(choice, Mapping):
                 raise UnfitReply(f"one of its choices is not an object: {shown(choice)}")
-            if error := _reported_error(choice):
+            if error := reported_error(choice):
                 raise error
         if len(choices) > 1:
             choices = sorted(choices, key=lambda choice: choice.get("index") or 0)
@@ -55,7 +55,7 @@ def choices_of(outputs: Outputs) -> list[Mapping[str, Any]]:
     return ordered
 
 
-def _reported_error(part: Any) -> ReportedError | None:
+def reported_error(part: Any) -> ReportedError | None:
     """The error that a server reports in a reply with status 200, if it does."""
     error = part.get("error") if isinstance(part, Mapping) else None
     if not error:

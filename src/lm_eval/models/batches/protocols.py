@@ -16,9 +16,8 @@ from typing import Any, Protocol, TypeVar
 from urllib.parse import quote
 
 from lm_eval.errors import RequestError
-from lm_eval.models.http.failures import BrokenBody
+from lm_eval.models.http.failures import RETRIED, BrokenBody
 
-_AGAIN = frozenset((408, 409, 425, 429))
 _DELETED = frozenset((404, 410))
 _FOUND_WITHIN_S = 300.0
 """How far the clock of a server may be behind ours."""
@@ -169,7 +168,7 @@ class OpenAIBatches:
             return LineOutcome(custom_id, body)
         error = line.get("error") or (body or {}).get("error") or {"message": "no reply"}
         message = error.get("message") or error.get("code") if isinstance(error, Mapping) else error
-        is_final = isinstance(status, int) and 400 <= status < 500 and status not in _AGAIN
+        is_final = isinstance(status, int) and 400 <= status < 500 and status not in RETRIED
         return LineOutcome(custom_id, None, str(message), status, is_final)
 
 

@@ -22,7 +22,7 @@ from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.generation import GenerationJob, GenerationJobs
 from lm_eval.models.api.settings import server_root
 from lm_eval.models.batches.protocols import BatchProtocol, BatchState, LineOutcome
-from lm_eval.models.http.failures import BrokenBody
+from lm_eval.models.http.failures import RETRIED, BrokenBody
 from lm_eval.requests import Answered, FailedRequest, GenerateRequest
 
 if TYPE_CHECKING:
@@ -33,7 +33,6 @@ T = TypeVar("T")
 _LEAST_TIMEOUT_S = 600.0
 """Files of a batch are large."""
 _LARGEST_REPLY = 2**30
-_AGAIN = (408, 409, 425, 429)
 _MARK = 16
 """Characters that mark the lines of one submission; an id has at most 64 in all."""
 
@@ -376,4 +375,4 @@ def _batches(count: int) -> str:
 def _is_refused(error: RequestError) -> bool:
     """Whether a provider has read what was submitted and refuses it."""
     status = error.status
-    return status is not None and 400 <= status < 500 and status not in _AGAIN
+    return status is not None and 400 <= status < 500 and status not in RETRIED

@@ -19,7 +19,7 @@ from typing import Any
 from lm_eval.errors import RequestError, UnreachableError
 from lm_eval.models.http.pacing import retry_after
 
-_RETRIED = frozenset({408, 409, 425, 429})
+RETRIED = frozenset({408, 409, 425, 429})
 _STOPPING = frozenset({401, 402, 403, 404, 405, 407})
 _ADVICE = {
     401: "Check the key in the environment.",
@@ -111,9 +111,9 @@ def of_status(
         f"{where} answered {_phrase(status)}" + (f": {message}" if message else ""),
         advice=_ADVICE.get(status, "The server has a problem; try later." if status >= 500 else ""),
         status=status,
-        can_retry=status in _RETRIED or status >= 500,
+        can_retry=status in RETRIED or status >= 500,
         stops_run=status in _STOPPING,
-        asked_wait_s=retry_after(headers) if status in _RETRIED or status >= 500 else None,
+        asked_wait_s=retry_after(headers) if status in RETRIED or status >= 500 else None,
     )
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from lm_eval.errors import RequestError
-from lm_eval.models.api.replies import ReportedError, UnfitReply, count_in, shown
+from lm_eval.models.api.replies import UnfitReply, count_in, reported_error, shown
 from lm_eval.models.batches.protocols import AnthropicBatches
-from lm_eval.models.openai_completions import PayloadArguments
-from lm_eval.models.providers.native import NativeChat, split_system
+from lm_eval.models.providers.native import ChatRequest, NativeChat
 from lm_eval.registry import register_model
 from lm_eval.requests import Reply
 from lm_eval.requests.values import Usage
@@ -39,49 +37,36 @@ class AnthropicChat(NativeChat):
     key_header = "x-api-key"
     protocol_headers = {"anthropic-version": VERSION}  # noqa: RUF012  # never changed
     least_budget = 1024
+    may_refuse = ("temperature", "top_p", "top_k")
 
     @property
     def always_samples(self) -> bool:
-        return self.thinking_budget is not None or "temperature" in self._left_out
+        return super().always_samples or self.thinking_budget is not None
 
-    def _create_payload(
-        self,
-        messages: Any,
-        *,
-        generate: bool = True,
-        gen_kwargs: dict[str, Any] | None = None,
-        seed: int = 1234,
-        eos: str | None = None,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
-        asked = PayloadArguments(gen_kwargs, eos, self.max_gen_toks)
-        system, turns = split_system(messages)
-        payload: dict[str, Any] = {
-            "model": self.model,
-            "max_tokens": asked.limit + (self.thinking_budget or 0),
-            "messages": turns,
+    @staticmethod
+    def body(asked: ChatRequest) -> dict[str, Any]:
+        options, budget = asked.options, asked.thinking_budget
+        body: dict[str, Any] = {
+            "model": asked.model,
+            "max_tokens": options.limit + (budget or 0),
+            "messages": asked.turns,
         }
-        if system:
-            payload["system"] = system
-        if stops := [text for text in asked.stops if text.strip()]:
-            payload["stop_sequences"] = stops
-        if self.thinking_budget is not None:
-            payload["thinking"] = {"type": "enabled", "budget_tokens": self.thinking_budget}
-        elif "thinking" not in asked.others:
-            payload["temperature"] = asked.temperature
-        return self.without_refused({**payload, **asked.others, **kwargs})
-
-    def adapts_to(self, error: RequestError) -> bool:
-        return self.leaves_out(error, ("temperature", "top_p", "top_k"))
+        if asked.system:
+            body["system"] = asked.system
+        if stops := [text for text in options.stops if text.strip()]:
+            body["stop_sequences"] = stops
+        if budget is not None:
+            body["thinking"] = {"type": "enabled", "budget_tokens": budget}
+        elif "thinking" not in options.others:
+            body["temperature"] = options.temperature
+        return {**body, **options.others}
 
     @staticmethod
     def parse_generations(outputs: Any, **kwargs: Any) -> list[str]:
         content = outputs.get("content") if isinstance(outputs, Mapping) else None
         if not isinstance(content, list):
-            error = outputs.get("error") if isinstance(outputs, Mapping) else None
-            if error:
-                raise ReportedError(f"it reports an error: {shown(error)}")
-            raise UnfitReply(f"it has no list of content: {shown(outputs)}")
+            unfit = UnfitReply(f"it has no list of content: {shown(outputs)}")
+            raise reported_error(outputs) or unfit
         parts = [part for part in content if isinstance(part, Mapping)]
         text = "".join(str(part.get("text", "")) for part in parts if part.get("type") == "text")
         thought = "".join(

@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from lm_eval.errors import RequestError, UsageError
 from lm_eval.models.api.settings import check_addresses
 from lm_eval.models.openai_completions import OpenAIChatCompletion
-from lm_eval.models.providers.native import Adaptable, provider_key, signed
+from lm_eval.models.providers.native import provider_key, signed
 from lm_eval.registry import backend_name, register_model
 
 _ENDPOINT, _VERSION, _KEY = "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION", "AZURE_OPENAI_API_KEY"
@@ -20,7 +20,7 @@ _FILTERED = ("content_filter", "content management policy")
 
 
 @register_model("azure-openai", "azure-openai-chat-completions")
-class AzureOpenAIChat(Adaptable, OpenAIChatCompletion):
+class AzureOpenAIChat(OpenAIChatCompletion):
     """A deployment on Azure; ``model`` is its name.
 
     ``base_url`` is the address of the resource, by default ``AZURE_OPENAI_ENDPOINT``, or of the endpoint
@@ -30,6 +30,8 @@ class AzureOpenAIChat(Adaptable, OpenAIChatCompletion):
 
     key_variable = _KEY
     batch_protocol = None  # its batches have addresses of their own
+    # The name of a deployment does not tell what its model takes.
+    may_refuse = ("temperature", "stop", "seed", "top_p")
 
     def __init__(
         self,
@@ -63,17 +65,6 @@ class AzureOpenAIChat(Adaptable, OpenAIChatCompletion):
     def headers(self) -> Mapping[str, str]:
         """The key as Azure takes it; ``auth_token`` is a token of Entra ID."""
         return {**signed("api-key", lambda: self.api_key, self._auth_token), **(self._header or {})}
-
-    @property
-    def always_samples(self) -> bool:
-        return super().always_samples or "temperature" in self._left_out
-
-    def _create_payload(self, *asked: Any, **options: Any) -> dict[str, Any]:
-        return self.without_refused(super()._create_payload(*asked, **options))
-
-    def adapts_to(self, error: RequestError) -> bool:
-        """The name of a deployment does not tell what its model takes."""
-        return self.leaves_out(error, ("temperature", "stop", "seed", "top_p"))
 
     def is_refusal(self, error: RequestError) -> bool:
         return error.status == 400 and any(word in str(error) for word in _FILTERED)

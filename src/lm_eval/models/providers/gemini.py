@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from urllib.parse import quote, urlsplit, urlunsplit
 
-from lm_eval.models.api.replies import ReportedError, UnfitReply, count_in, shown
+from lm_eval.models.api.replies import UnfitReply, count_in, reported_error, shown
 from lm_eval.models.api.settings import check_addresses
-from lm_eval.models.openai_completions import PayloadArguments
-from lm_eval.models.providers.native import NativeChat, split_system
+from lm_eval.models.providers.native import ChatRequest, NativeChat
 from lm_eval.registry import backend_name, register_model
 from lm_eval.requests import Reply
 from lm_eval.requests.values import Usage
@@ -58,47 +57,35 @@ class GeminiChat(NativeChat):
         )
         self.own_address = _with_method(_HOST, name)
 
-    def _create_payload(
-        self,
-        messages: Any,
-        *,
-        generate: bool = True,
-        gen_kwargs: dict[str, Any] | None = None,
-        seed: int = 1234,
-        eos: str | None = None,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
-        asked = PayloadArguments(gen_kwargs, eos, self.max_gen_toks)
-        others = asked.others
+    @staticmethod
+    def body(asked: ChatRequest) -> dict[str, Any]:
+        options, budget = asked.options, asked.thinking_budget
+        others = options.others
         config: dict[str, Any] = {
-            "temperature": asked.temperature,
-            "maxOutputTokens": asked.limit + max(self.thinking_budget or 0, 0),
-            "seed": seed,
+            "temperature": options.temperature,
+            "maxOutputTokens": options.limit + max(budget or 0, 0),
+            "seed": asked.seed,
         }
-        if asked.stops:
-            config["stopSequences"] = asked.stops[:_MOST_STOPS]
-        if self.thinking_budget is not None:
-            config["thinkingConfig"] = {
-                "thinkingBudget": self.thinking_budget,
-                "includeThoughts": self.thinking_budget != 0,
-            }
+        if options.stops:
+            config["stopSequences"] = options.stops[:_MOST_STOPS]
+        if budget is not None:
+            config["thinkingConfig"] = {"thinkingBudget": budget, "includeThoughts": budget != 0}
         for ours, theirs in _SAMPLING.items():
             if ours in others:
                 config[theirs] = others.pop(ours)
-        system, turns = split_system(messages)
-        payload: dict[str, Any] = {
+        body: dict[str, Any] = {
             "contents": [
                 {
                     "role": "model" if turn["role"] == "assistant" else "user",
                     "parts": [{"text": turn["content"]}],
                 }
-                for turn in turns
+                for turn in asked.turns
             ],
             "generationConfig": {**config, **others.pop("generationConfig", {})},
         }
-        if system:
-            payload["systemInstruction"] = {"parts": [{"text": system}]}
-        return {**payload, **others, **kwargs}
+        if asked.system:
+            body["systemInstruction"] = {"parts": [{"text": asked.system}]}
+        return {**body, **others}
 
     @staticmethod
     def parse_generations(outputs: Any, **kwargs: Any) -> list[str]:
@@ -109,9 +96,8 @@ class GeminiChat(NativeChat):
             feedback = outputs.get("promptFeedback")
             if isinstance(feedback, Mapping) and feedback.get("blockReason"):
                 return [Reply("", finish="refused")]
-            if error := outputs.get("error"):
-                raise ReportedError(f"it reports an error: {shown(error)}")
-            raise UnfitReply(f"it has no candidates: {shown(outputs)}")
+            unfit = UnfitReply(f"it has no candidates: {shown(outputs)}")
+            raise reported_error(outputs) or unfit
         if not isinstance(candidates, list) or not isinstance(candidates[0], Mapping):
             raise UnfitReply(f"its candidates are not a list of objects: {shown(outputs)}")
         return [_reply(candidate) for candidate in candidates]

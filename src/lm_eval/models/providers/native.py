@@ -1,50 +1,39 @@
 """``NativeChat``: what the providers' own chat APIs share, such as keys and a budget for reasoning.
 
-A subclass says what a request looks like and how a reply is read. It works at the provider's address and
-at any other that speaks the same protocol, such as a gateway or vLLM, where a key may not be needed.
+A subclass declares addresses and headers, and three functions without state: ``body`` of a request,
+``parse_generations`` and ``parse_usage`` of a reply. It works at the provider's address and at any other
+that speaks the same protocol, such as a gateway or vLLM, where a key may not be needed.
 """
 
 from __future__ import annotations
 
 import os
-import re
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lm_eval.errors import ModelError, RequestError
+from lm_eval.errors import ModelError
 from lm_eval.models.api_models import TemplateAPI
+from lm_eval.models.openai_completions import PayloadArguments
 from lm_eval.models.settings import whole
 from lm_eval.registry import backend_name
 
-_UNSUPPORTED = re.compile(
-    r"(?i)not (?:supported|permitted|allowed)|unsupported|does not support|deprecated|unknown"
-)
+
+@dataclass(frozen=True)
+class ChatRequest:
+    """What a provider is asked for. ``options`` holds the generation arguments, ours to change."""
+
+    model: str
+    system: str
+    turns: list[dict[str, str]]
+    options: PayloadArguments
+    seed: int
+    thinking_budget: int | None
 
 
-class Adaptable(TemplateAPI):
-    """Leaves out generation arguments that a model refuses, as its first request shows."""
-
-    _left_out: frozenset[str] = frozenset()
-
-    def leaves_out(self, error: RequestError, names: Sequence[str]) -> bool:
-        """Whether an error refuses one of the arguments ``names``; from then on that is left out."""
-        if error.status != 400 or not _UNSUPPORTED.search(str(error)):
-            return False
-        refused = [name for name in names if re.search(rf"\b{name}\b", str(error))]
-        new = frozenset(refused) - self._left_out
-        self._left_out |= new
-        for name in new:
-            self._notes[f"no {name}"] = f"{self.model} takes no {name}, which was left out" + (
-                ", so that replies may differ from run to run." if name == "temperature" else "."
-            )
-        return bool(new)
-
-    def without_refused(self, payload: dict[str, Any]) -> dict[str, Any]:
-        return {name: value for name, value in payload.items() if name not in self._left_out}
-
-
-class NativeChat(Adaptable):
+class NativeChat(TemplateAPI):
     """A chat API with its own protocol. It cannot score text.
 
     ``thinking_budget`` is how many tokens the model may reason with, beside ``max_gen_toks`` for the
@@ -78,6 +67,26 @@ class NativeChat(Adaptable):
             base_url=base_url or self.own_address, tokenizer_backend=tokenizer_backend, **kwargs
         )
         self.think_end_token = None if think_end_token is None else str(think_end_token)
+
+    @staticmethod
+    @abstractmethod
+    def body(asked: ChatRequest) -> dict[str, Any]:
+        """The body of a request as JSON values."""
+
+    def _create_payload(
+        self,
+        messages: Any,
+        *,
+        generate: bool = True,
+        gen_kwargs: dict[str, Any] | None = None,
+        seed: int = 1234,
+        eos: str | None = None,
+        **kwargs: Any,
+    ) -> dict[str, Any]:
+        options = PayloadArguments(gen_kwargs, eos, self.max_gen_toks)
+        system, turns = _split_system(messages)
+        asked = ChatRequest(self.model, system, turns, options, seed, self.thinking_budget)
+        return {**self.body(asked), **kwargs}
 
     @property
     def key_variable(self) -> str:  # type: ignore[override]  # which of several follows from the environment
@@ -124,7 +133,7 @@ def signed(key_header: str, key: Callable[[], str], auth_token: str | None) -> d
     return {key_header: value} if (value := key()) else {}
 
 
-def split_system(messages: Sequence[Mapping[str, str]]) -> tuple[str, list[dict[str, str]]]:
+def _split_system(messages: Sequence[Mapping[str, str]]) -> tuple[str, list[dict[str, str]]]:
     """System messages as one text, and the other turns."""
     system = [message["content"] for message in messages if message["role"] == "system"]
     turns = [dict(message) for message in messages if message["role"] != "system"]
