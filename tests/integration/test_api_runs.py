@@ -77,6 +77,8 @@ def test_a_log_likelihood_task_on_a_chat_endpoint_says_what_to_use(work: Workpla
         assert done.code == 1
         assert "t@generate" in done.err
         assert "--model local-completions" in done.err
+        assert "which model backend local-chat-completions cannot" in done.err
+        assert "takes chats only" not in done.err
         assert server.requests == []
 
 
@@ -181,14 +183,6 @@ def test_a_models_name_goes_before_its_files(work: Workplace) -> None:
     assert done.code == 0, done.err
     assert [folder.name for folder in work.output.iterdir()] == ["toy"]
     assert {seen.body["model"] for seen in server.requests} == {"toy"}
-
-
-def test_a_wrong_path_is_one_request(work: Workplace) -> None:
-    with FaultyServer(ToyServer(), faults=always(404)) as server:
-        given = arguments(work, server, "/v1", max_retries=0)
-        done = work.cli("run", "--tasks", "t@generate", "--include_path", str(work.folder), *given)
-        assert (done.code, len(server.requests)) == (1, 1)
-        assert f"{server.url}{CHAT}" in done.err
 
 
 # -- what follows a stop string -------------------------------------------------------------------

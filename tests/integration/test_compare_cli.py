@@ -110,18 +110,15 @@ def test_a_run_without_files_is_compared_too(work: Workplace) -> None:
     assert "Keep     add --output_path DIR to save scores, prompts and replies" in done.out
 
 
-def test_a_run_of_one_format_is_not_compared(work: Workplace) -> None:
-    assert "Details" not in run(work, "--tasks", "t.yaml@mcqa").out
-
-
-def test_the_comparison_can_be_left_out(work: Workplace) -> None:
-    done = run(work, "--tasks", FORMATS, "--compare", "false", args="cloze=2")
+@pytest.mark.parametrize(
+    "argv",
+    [("t.yaml@mcqa",), (FORMATS, "--compare", "false"), (FORMATS, "--predict_only")],
+    ids=["one format", "left out", "no scores"],
+)
+def test_runs_that_are_not_compared(work: Workplace, argv: tuple[str, ...]) -> None:
+    done = run(work, "--tasks", *argv, args="cloze=2")
     assert "The format matters" not in done.out
     assert "Details" not in done.out
-
-
-def test_a_run_that_only_predicts_is_not_compared(work: Workplace) -> None:
-    assert "Details" not in run(work, "--tasks", FORMATS, "--predict_only").out
 
 
 def test_what_cannot_be_compared_is_a_warning_and_the_run_stands(work: Workplace) -> None:

@@ -343,13 +343,10 @@ def test_a_shared_store_keeps_what_a_failed_run_had(place: Workplace) -> None:
     assert len(first & set(asked(place))) <= logged_model.WINDOW
 
 
-def test_a_folder_or_a_foreign_file(place: Workplace) -> None:
+def test_a_folder_gets_a_file(place: Workplace) -> None:
     (place.folder / "folder").mkdir()
     assert run(place, "--use_cache", "folder").code == 0
     assert (place.folder / "folder" / "answers.sqlite").is_file()
-    outcome = run(place, "--use_cache", "docs.jsonl")
-    assert outcome.code == 1
-    assert "docs.jsonl does not hold kept answers" in outcome.err
 
 
 def test_a_damaged_store_is_named_with_what_to_do(place: Workplace) -> None:
@@ -482,17 +479,6 @@ def test_all_docs_missing(place: Workplace) -> None:
 
 
 # Models that take chats only
-
-
-def test_a_chat_backend_that_cannot_score_says_so_once(place: Workplace) -> None:
-    arguments = "model=m,base_url=http://127.0.0.1:9/v1/chat/completions"
-    outcome = place.cli(
-        *("run", "--model", "local-chat-completions", "--model_args", arguments),
-        *("--tasks", "demo_mcq@mcqa"),
-    )
-    assert outcome.code != 0
-    assert "which model backend local-chat-completions cannot" in outcome.err
-    assert "takes chats only" not in outcome.err
 
 
 def test_a_chat_only_backend_gets_chats(place: Workplace) -> None:

@@ -138,11 +138,11 @@ def test_costs_of_other_processes_add_up(tmp_path: Path) -> None:
     for requests in (3, 4):
         store = AnswerStore(tmp_path / "s.db")
         for so_far in range(1, requests + 1):
-            usage = Usage(requests=so_far, wall_s=so_far / 2)
+            usage = Usage(requests=so_far, wall_s=so_far / 2, tokens_thought=2 * so_far)
             put(store, key(so_far), 1.0, t=usage)
         earlier = store.earlier_usage()
         store.close()
-    assert earlier == {"t": Usage(requests=3, wall_s=1.5)}
+    assert earlier == {"t": Usage(requests=3, wall_s=1.5, tokens_thought=6)}
 
 
 def test_secrets_stay_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -528,13 +528,3 @@ def test_a_run_goes_on_with_the_tables_of_older_releases(tmp_path: Path) -> None
         assert len(again) == 5
         assert again.earlier_usage() == {"t": Usage(requests=3, tokens_thought=5)}
         again.close()
-
-
-def test_reasoning_tokens_of_earlier_processes_are_counted(tmp_path: Path) -> None:
-    path = tmp_path / "s.db"
-    first = AnswerStore(path, alone=True)
-    put(first, b"k" * 16, Reply("x"), t=Usage(requests=2, tokens_out=9, tokens_thought=4))
-    first.close()
-    second = AnswerStore(path, alone=True)
-    assert second.earlier_usage() == {"t": Usage(requests=2, tokens_out=9, tokens_thought=4)}
-    second.close()

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.errors import RequestError, UnreachableError
 from lm_eval.models.http.failures import Failure, Schedule, of_body, of_status, server_message
 
 Plan = Callable[[Failure], "float | None"]
@@ -121,25 +120,6 @@ def test_deep_json_is_no_trap() -> None:
     assert server_message(b"[" * 100_000, redact).startswith("[[")
 
 
-@pytest.mark.parametrize("status", [401, 403, 404, 405])
-def test_statuses_that_stop_the_run(status: int) -> None:
-    error = of_status("http://h/p", status, [], b'{"error": "no"}', redact).error(
-        1, never_answered=False
-    )
-    assert error.stops_run
-    assert not error.retryable
-    assert error.status == status
-    assert str(error).startswith(f"http://h/p answered {status} ")
-    assert ": no. Check" in str(error)
-
-
-@pytest.mark.parametrize("status", [400, 413, 418, 422])
-def test_statuses_that_fail_one_request(status: int) -> None:
-    failure = of_status("http://h/p", status, [], b"", redact)
-    assert not failure.can_retry
-    assert not failure.stops_run
-
-
 @pytest.mark.parametrize("status", [408, 409, 425, 429, 500, 502, 503, 504, 529])
 def test_statuses_that_are_tried_again(status: int) -> None:
     failure = of_status("http://h/p", status, [(b"Retry-After", b"2")], b"", redact)
@@ -149,20 +129,3 @@ def test_statuses_that_are_tried_again(status: int) -> None:
     assert error.retryable
     assert error.attempts == 4
     assert "(4 attempts)" in str(error)
-
-
-def test_a_redirect_names_the_host_and_no_more() -> None:
-    headers = [(b"Location", f"https://evil.example/x?key={KEY}".encode())]
-    failure = of_status("http://h/p", 307, headers, b"", redact)
-    assert "https://evil.example" in failure.text
-    assert "sk-canary" not in failure.text
-    assert failure.stops_run
-    assert not failure.can_retry
-
-
-def test_nobody_at_home_is_an_error_of_its_own() -> None:
-    failure = Failure("Nothing answers", is_unreachable=True, stops_run=True)
-    assert isinstance(failure.error(2, never_answered=True), UnreachableError)
-    later = failure.error(4, never_answered=False)
-    assert type(later) is RequestError
-    assert later.stops_run
