@@ -374,13 +374,6 @@ def test_samples_are_written_with_and_without_log_samples(place: Workplace) -> N
     assert place.results()["samples_files"]["t"].startswith("samples_t_")
 
 
-def test_an_output_path_that_names_a_json_file(place: Workplace) -> None:
-    argv = ("run", "--model", "dummy", "--limit", "2", "--tasks", place.task())
-    assert place.cli(*argv, "--output_path", "out/mine.json").code == 0
-    names = [path.name.split("_")[0] for path in place.written()]
-    assert names == ["items", "mine.json", "samples"]
-
-
 def test_groups_in_the_results_file(place: Workplace) -> None:
     metrics = "aggregate_metric_list: [{metric: acc}, {metric: acc_read}]"
     group = f"group: g\ngroup_alias: Both\ntask: [demo_mcq@generate, demo_short]\n{metrics}\n"

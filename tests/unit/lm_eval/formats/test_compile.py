@@ -60,18 +60,8 @@ def test_a_name() -> None:
 
 
 def test_a_mapping_with_type() -> None:
-    task = config(
-        formats={
-            "type": "mcqa",
-            "instruction": "Choose the correct answer for this science question.\n",
-            "question_prefix": "Q: ",
-            "answer_prompt": "The answer is:",
-        }
-    )
-    assert prompt(task) == (
-        "Choose the correct answer for this science question.\n"
-        "Q: 2 + 2?\nA. 3\nB. 4\nC. 5\nThe answer is:"
-    )
+    task = config(formats={"type": "mcqa", "question_prefix": "Q: "})
+    assert prompt(task) == MCQA.replace("Question", "Q")
     # It is the task's own mcqa from here on.
     assert prompt(task, "mcqa") == prompt(task)
     assert prompt(config(), "mcqa") == MCQA
@@ -190,10 +180,6 @@ def test_compiling_changes_no_argument() -> None:
     [
         ({}, MCQA),
         ({"choice_labels": "numbers"}, "Question: 2 + 2?\n1. 3\n2. 4\n3. 5\nAnswer:"),
-        (
-            {"choice_labels": ["I", "II", "III", "IV"]},
-            "Question: 2 + 2?\nI. 3\nII. 4\nIII. 5\nAnswer:",
-        ),
         ({"choice_labels": None}, "Question: 2 + 2?\nAnswer:"),
         ({"question_prefix": None}, "2 + 2?\nA. 3\nB. 4\nC. 5\nAnswer:"),
         ({"choice_delimiter": " "}, "Question: 2 + 2?\nA. 3 B. 4 C. 5\nAnswer:"),
@@ -204,10 +190,6 @@ def test_compiling_changes_no_argument() -> None:
         ),
         ({"answer_prompt": None}, "Question: 2 + 2?\nA. 3\nB. 4\nC. 5"),
         ({"choice_format": "({label}) {choice}"}, "Question: 2 + 2?\n(A) 3\n(B) 4\n(C) 5\nAnswer:"),
-        (
-            {"instruction": "Select the correct option.\n\n", "answer_prompt": "Option:"},
-            "Select the correct option.\n\nQuestion: 2 + 2?\nA. 3\nB. 4\nC. 5\nOption:",
-        ),
     ],
 )
 def test_each_field_in_the_prompt(fields: dict[str, Any], shown: str) -> None:

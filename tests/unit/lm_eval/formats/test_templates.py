@@ -77,64 +77,6 @@ def test_output_of_each_type(template_type: str, shown: str) -> None:
     assert prompt(template_type) == shown
 
 
-def test_document_000_quick_start() -> None:
-    doc = {
-        "question": "What is the capital of France?",
-        "choices": {"text": ["London", "Paris", "Berlin", "Madrid"], "label": list("ABCD")},
-        "answerKey": "B",
-    }
-    config = TaskConfig(
-        task="arc_easy",
-        doc_to_text="{{question}}",
-        doc_to_choice="{{choices.text}}",
-        doc_to_target="{{choices.label.index(answerKey)}}",
-        template={"template_type": "mcq::mmlu"},
-        output_type="multiple_choice",
-    )
-    assert config.doc_to_text(doc) == (
-        "What is the capital of France?\nA. London\nB. Paris\nC. Berlin\nD. Madrid\nAnswer:"
-    )
-    assert config.doc_to_choice(doc) == ["A", "B", "C", "D"]
-    assert config.doc_to_target(doc) == 1
-
-
-def test_document_000_custom_template() -> None:
-    shown = prompt(
-        "mcq",
-        choice_labels=["(a)", "(b)", "(c)", "(d)"],
-        choice_format="{label} {choice}",
-        suffix="Select one:",
-        choice_delimiter=" | ",
-    )
-    assert shown == (
-        "Question text\n(a) choice1 | (b) choice2 | (c) choice3 | (d) choice4\nSelect one:"
-    )
-
-
-def test_document_001_custom_template_keeps_its_own_newlines() -> None:
-    shown = prompt(
-        "mcq",
-        prefix="Answer this question:\n",
-        suffix="\nYour answer:",
-        choice_labels=["(a)", "(b)", "(c)", "(d)"],
-        choice_format="{label} {choice}",
-        question_choice_delimiter="\n\n",
-        choice_delimiter="\n",
-    )
-    assert shown == (
-        "Answer this question:\nQuestion text\n\n(a) choice1\n(b) choice2\n(c) choice3\n(d) choice4\n"
-        "Your answer:"
-    )
-
-
-def test_document_001_masked_cloze() -> None:
-    doc = {"question": "The capital of France is", "choices": ["Paris", "Rome"]}
-    assert prompt("cloze", doc, blank_marker="[MASK]", show_choices=False) == (
-        "The capital of France is [MASK]"
-    )
-    assert prompt("cloze::pure", doc) == "The capital of France is ______"
-
-
 @pytest.mark.parametrize(
     ("question", "settings", "shown"),
     [
@@ -153,16 +95,6 @@ def test_question_is_stripped() -> None:
     assert prompt("mcq", {**DOC, "question": "\n Question text \t\n"}) == MMLU
 
 
-def test_three_choices_use_three_labels_and_five_are_cut_to_four() -> None:
-    three = {"question": "Pick color", "choices": ["Red", "Blue", "Green"]}
-    five = {"question": "Pick number", "choices": ["1", "2", "3", "4", "5"]}
-    mmlu = mmlu_template()
-    assert prompt("mcq::mmlu", three) == "Pick color\nA. Red\nB. Blue\nC. Green\nAnswer:"
-    assert prompt("mcq::mmlu", five) == "Pick number\nA. 1\nB. 2\nC. 3\nD. 4\nAnswer:"
-    assert mmlu.wrap_doc_to_choice("choices")(three) == ["A", "B", "C"]
-    assert mmlu.wrap_doc_to_choice("choices")(five) == ["A", "B", "C", "D"]
-
-
 def test_null_leaves_prefix_and_suffix_out() -> None:
     assert prompt("mcq", prefix=None, suffix=None) == MMLU.removesuffix("\nAnswer:")
     assert prompt("mcq", suffix="") == MMLU.removesuffix("\nAnswer:")
@@ -172,12 +104,6 @@ def test_labels_without_end_cut_nothing() -> None:
     many = {"question": "q", "choices": [f"c{n}" for n in range(30)]}
     assert prompt("mcq", many, choice_labels="letters").endswith("\nAD. c29\nAnswer:")
     assert prompt("mcq", many, choice_labels="numbers").endswith("\n30. c29\nAnswer:")
-
-
-def test_numbered_with_num_choices() -> None:
-    five = {"question": "Pick", "choices": list("vwxyz")}
-    assert prompt("mcq::numbered", five, num_choices=5).count("\n") == 6
-    assert numbered_template(num_choices=5).choice_labels == ["1", "2", "3", "4", "5"]
 
 
 # --- methods ---
