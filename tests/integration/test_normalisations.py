@@ -283,13 +283,6 @@ def test_a_wrong_normalization_is_explained(
     assert "t.yaml" in found.err
 
 
-def test_preview_shows_where_choices_are_scored_alone(place: Workplace) -> None:
-    place.task(formats={"type": "cloze", "normalization": "pmi"})
-    out = place.cli("preview", "t.yaml").out
-    assert "alone:     each again after 'Answer:', for acc_mutual_info" in out
-    assert out.count("' four'") == 1
-
-
 @pytest.mark.parametrize("fmt", ["cloze", "mcqa"])
 def test_models_behind_a_server_count_tokens_too(place: Workplace, fmt: str) -> None:
     tokenizer = write_tokenizer(place.folder / "toy")

@@ -160,10 +160,3 @@ def test_the_table_shows_them(work: Workplace) -> None:
     assert "pass@2" in done.out
     assert "maj@2" in done.out
     assert "2 replies to each doc" in done.out.replace("\n", " ")
-
-
-@pytest.mark.parametrize("repeats", [0, -2, "five"])
-def test_less_than_one_reply_is_refused(work: Workplace, repeats: object) -> None:
-    done = work.run("--tasks", work.task(formats="generate", repeats=repeats))
-    assert done.code == 1
-    assert "repeats must be a whole number from 1 to 100,000" in done.err

@@ -130,6 +130,8 @@ def test_yaml_that_cannot_be_read(place: Workplace, content: str, words: list[st
         ({"fewshot_config": {"sampler": "frist_n"}, "num_fewshot": 1}, ["Did you mean 'first_n'?"]),
         ({"fewshot_split": "train", "num_fewshot": 1}, ["no split 'train'", "Splits: test"]),
         ({"repeats": 1_000_000_000}, ["'t'", "repeats must be", "to 100,000, not 1000000000"]),
+        ({"repeats": 0}, ["repeats must be a whole number from 1 to 100,000, not 0"]),
+        ({"repeats": "five"}, ["repeats must be a whole number", "'five'"]),
         ({"formats": {"type": "generate", "metrics": 5}}, ["metrics must be a list"]),
         ({"formats": {"type": "mcqa", "instruction": 3}}, ["instruction"]),
         ({"formats": []}, ["formats", "[]"]),
