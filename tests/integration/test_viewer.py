@@ -68,7 +68,7 @@ def test_from_the_runs_to_a_reply_and_two_prompts(
         assert reading["rule"] in generate.inner_text()
         assert generate.locator("mark.span").count() == 1
     else:
-        assert "Not read" in generate.inner_text()
+        assert "Not parsed" in generate.inner_text()
     page.get_by_role("button", name="Prompt diff").click()
     page.wait_for_selector(".difference ins")
     asked = [stored[name]["arguments"]["gen_args_0"]["arg_0"] for name in ("mcqa", "cloze")]
@@ -82,14 +82,14 @@ def test_from_the_runs_to_a_reply_and_two_prompts(
 def test_the_address_holds_the_state(runs: Path, watch: Callable[..., Watched]) -> None:
     with served(runs) as address:
         page = watch().page
-        page.goto(f"{address}#/items/demo_mcq?q=cot:unread&sort=-doc")
+        page.goto(f"{address}#/items/demo_mcq?q=cot:not_parsed&sort=-doc")
         page.wait_for_selector("#row-0")
         wanted = [
             one["doc_id"] for one in samples(runs, "demo_mcq@cot") if one["reading"]["no_answer"]
         ]
         docs = [int(text) for text in page.locator(".row:not(.head) .cell.num").all_inner_texts()]
         assert docs == sorted(wanted, reverse=True)
-        assert page.input_value("#search") == "cot:unread"
+        assert page.input_value("#search") == "cot:not_parsed"
 
 
 def test_keys(runs: Path, watch: Callable[..., Watched]) -> None:

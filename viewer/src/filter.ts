@@ -8,13 +8,16 @@ export interface Token {
   text: string;
 }
 
-const WORDS: Record<string, string> = {
-  right: "r",
-  wrong: "w",
-  partly: "p",
-  unread: "u",
-  missing: "m",
-  asked: "",
+/** What can be asked of an item → the states that it may have. */
+const WORDS: Record<string, string[]> = {
+  right: ["r"],
+  wrong: ["w"],
+  partly: ["p"],
+  parsed: ["r", "w", "p", "n"],
+  not_parsed: ["u"],
+  missing: ["m"],
+  not_right: ["w", "p", "n", "u", "m", "."],
+  asked: ["r", "w", "p", "n", "u", "m", "."],
 };
 
 /** The parts of a query; quotes hold words together. */
@@ -65,10 +68,8 @@ function testOf(items: Items, { key, value }: Token): Test | null {
   if (!key) return value === "flips" ? (row) => items.flips(row) > 0 : contains(items, value);
   const column = items.columns.findIndex((one) => one.label === key);
   if (column >= 0) {
-    const state = WORDS[value];
-    if (value === "asked") return (row) => items.state(column, row) !== "";
-    if (value === "not_right") return (row) => !["r", ""].includes(items.state(column, row));
-    return state === undefined ? null : (row) => items.state(column, row) === state;
+    const states = WORDS[value];
+    return states === undefined ? null : (row) => states.includes(items.state(column, row));
   }
   const field = items.fields.get(key);
   if (field) {
@@ -81,7 +82,7 @@ function testOf(items: Items, { key, value }: Token): Test | null {
       return at >= 0 && test(one, at);
     });
   const columns = items.columns;
-  if (key === "any" && value in WORDS) return any((one, at) => columns[one].states[at] === WORDS[value]);
+  if (key === "any" && value in WORDS) return any((one, at) => WORDS[value].includes(columns[one].states[at]));
   if (key === "rule") return any((one, at) => columns[one].rules[at] === value);
   if (key === "why") return any((one, at) => (columns[one].why[at] ?? "") === value);
   if (key === "answer") return any((one, at) => columns[one].answers[at] === value);

@@ -109,10 +109,10 @@ const KEYS: [string, string][] = [
 const QUERIES: [string, string][] = [
   ["young dog", "items whose question or replies begin with text that has both words"],
   ['"young dog"', "… that has them side by side"],
-  ["cot:wrong mcqa:right", "by format: right, wrong, partly, unread, missing, not_right"],
+  ["cot:wrong mcqa:right", "by format: right, wrong, partly, parsed, not_parsed, missing, not_right"],
   ["flips", "items on which formats differ"],
   ["subject:logic", "by a field of the docs, a part or a cluster"],
-  ["rule:after_last", "by the rule that read the answer; any:unread, why:truncated"],
+  ["rule:after_last", "by the rule that parsed the answer; any:not_parsed, why:truncated"],
   ["answer:C  gold:A", "by what was answered, and what is right"],
   ["length>500  doc:12", "by the length of the reply, and the number of the doc"],
 ];

@@ -81,7 +81,7 @@ function BlockPanel({ block, runs }: { block: Block; runs: Run[] }) {
               <th scope="col" class="plot"><Axis scale={differences} /></th>
               <th scope="col" class="num">p, adjusted</th>
               <th scope="col">Verdict</th>
-              {hasRead && <th scope="col" class="num" title="On the items whose answers were read under both">If both read</th>}
+              {hasRead && <th scope="col" class="num" title="On the items whose answers were parsed under both">If both parsed</th>}
               <th scope="col" class="num" title="Items right only under the first, and only under the second">Flips</th>
             </tr>
           </thead>

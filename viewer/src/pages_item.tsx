@@ -1,4 +1,4 @@
-/** One item under all formats: prompt, reply, what was read from it and by which rule. */
+/** One item under all formats: prompt, reply, what was parsed from it and by which rule. */
 
 import { useEffect, useLayoutEffect, useMemo, useState } from "preact/hooks";
 import { sampleAt } from "./data";
@@ -212,12 +212,12 @@ function ReplyPart({ reply, number, sample }: { reply: Reply; number: number; sa
       <div class={`read ${isRead ? "" : "unread"}`}>
         {isRead ? (
           <>
-            <span class="what">read</span> <b dir="auto">{plain(reply.answer ?? "")}</b>
+            <span class="what">parsed</span> <b dir="auto">{plain(reply.answer ?? "")}</b>
             {reply.rule && <> by <code class="rule">{reply.rule}</code></>}
           </>
         ) : (
           <span>
-            <b>Not read</b>: {reason(reply.no_answer ?? "")}
+            <b>Not parsed</b>: {reason(reply.no_answer ?? "")}
           </span>
         )}
         {sample.gold && <span class="against">gold <b dir="auto">{plain(sample.gold.slice(0, 120))}</b></span>}
@@ -229,12 +229,12 @@ function ReplyPart({ reply, number, sample }: { reply: Reply; number: number; sa
       </h3>
       {reply.reasoning && (
         <details>
-          <summary>Reasoning, sent apart from the reply and not read</summary>
+          <summary>Reasoning, sent apart from the reply and not parsed</summary>
           <Text text={reply.reasoning} />
         </details>
       )}
       {sample.started && <p class="started">after “{plain(sample.started)}”</p>}
-      {reply.text ? <Text text={reply.text} kind="reply" marks={reply.span ? [{ start: reply.span[0], end: reply.span[1], kind: "span", title: `Read by ${reply.rule ?? "the reader"}` }] : []} /> : <p class="empty">The reply is empty.</p>}
+      {reply.text ? <Text text={reply.text} kind="reply" marks={reply.span ? [{ start: reply.span[0], end: reply.span[1], kind: "span", title: `Parsed by ${reply.rule ?? "the reader"}` }] : []} /> : <p class="empty">The reply is empty.</p>}
     </section>
   );
 }

@@ -291,14 +291,14 @@ function Cell({ items, column, row, isShort }: { items: Items; column: number; r
   const answer = at >= 0 ? one.answers[at] : "";
   const text = state === "u" || state === "m" ? reason(why || word) : score || answer || (state === "" ? "" : state === "." ? "" : word);
   return (
-    <div role="gridcell" class={`cell state ${kind}`} title={[word, score, answer && `answered ${answer}`, why && reason(why), at >= 0 && one.rules[at] && `read by ${one.rules[at]}`].filter(Boolean).join(", ")}>
+    <div role="gridcell" class={`cell state ${kind}`} title={[word, score, answer && `answered ${answer}`, why && reason(why), at >= 0 && one.rules[at] && `parsed by ${one.rules[at]}`].filter(Boolean).join(", ")}>
       <b role="img" aria-label={word}>{sign}</b>
       {!isShort && <span dir="auto">{plain(text)}</span>}
     </div>
   );
 }
 
-/** How many items of a column are right, wrong and unread: a bar whose parts filter. */
+/** How many items of a column are right, wrong and not parsed: a bar whose parts filter. */
 function Tally({ items, column, query, toggle }: { items: Items; column: number; query: string; toggle: (key: string, value: string) => void }) {
   const tally: Record<string, number> = {};
   for (const state of items.columns[column].states) tally[state] = (tally[state] ?? 0) + 1;
@@ -308,11 +308,12 @@ function Tally({ items, column, query, toggle }: { items: Items; column: number;
     <div class="tally">
       {["r", "p", "w", "u", "m"].map((state) => {
         const { word, kind } = STATES[state];
+        const value = word.replace(" ", "_");
         return tally[state] ? (
-          <button type="button" class={`${kind} ${has(query, label, word) ? "on" : ""}`} style={{ flexGrow: String(tally[state]) }}
+          <button type="button" class={`${kind} ${has(query, label, value) ? "on" : ""}`} style={{ flexGrow: String(tally[state]) }}
             title={`${count(tally[state])} ${word} (${Math.round((100 * tally[state]) / total)} %): show only these`}
-            aria-label={`${label}: ${tally[state]} ${word}`} aria-pressed={has(query, label, word)}
-            onClick={() => toggle(label, word)} />
+            aria-label={`${label}: ${tally[state]} ${word}`} aria-pressed={has(query, label, value)}
+            onClick={() => toggle(label, value)} />
         ) : null;
       })}
     </div>
@@ -366,8 +367,8 @@ function Facets({ items, rows, query, toggle, version }: { items: Items; rows: n
         </div>
       ))}
       {groups.why.length > 0 && (
-        <div class="facet" role="group" aria-label="Why nothing was read">
-          <span class="what">unread because</span>
+        <div class="facet" role="group" aria-label="Why nothing was parsed">
+          <span class="what">not parsed because</span>
           <div>{groups.why.map(([why, n]) => (
             <button type="button" class={has(query, "why", why) ? "on" : ""} aria-pressed={has(query, "why", why)} onClick={() => toggle("why", why)}>
               <span>{plain(reason(why))}</span>

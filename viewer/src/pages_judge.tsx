@@ -221,7 +221,7 @@ function Unit({ sides, at, columns, run, task }: { sides: Side[]; at: number; co
               {unit.nuggets.map((nugget, place) => (
                 <tr onMouseEnter={() => setFocus(place)} onMouseLeave={() => setFocus(-1)} onFocusCapture={() => setFocus(place)}>
                   <th scope="row">
-                    <a href={link("item", [task, nugget.doc], { runs: run })} title="The reply and how it was read" dir="auto">{plain(nugget.text)}</a>
+                    <a href={link("item", [task, nugget.doc], { runs: run })} title="The reply and how it was parsed" dir="auto">{plain(nugget.text)}</a>
                     {nugget.importance && <small>{nugget.importance}</small>}
                     {nugget.quote && (
                       <p class="quoted" dir="auto">

@@ -67,7 +67,7 @@ export function day(time: number | null): string {
   return date.getFullYear() === now.getFullYear() ? `${name} ${clock}` : `${name} ${date.getFullYear()}`;
 }
 
-/** Why nothing was read → words for it, as the terminal says them; filled by the list of runs. */
+/** Why nothing was parsed → words for it, as the terminal says them; filled by the list of runs. */
 export const reasons: Record<string, string> = {};
 export const reason = (name: string): string => reasons[name] ?? name.replaceAll("_", " ");
 

@@ -170,7 +170,7 @@ export const STATES: Record<string, { sign: string; word: string; kind: string }
   r: { sign: "✓", word: "right", kind: "right" },
   w: { sign: "✗", word: "wrong", kind: "wrong" },
   p: { sign: "◐", word: "partly", kind: "partly" },
-  u: { sign: "∅", word: "unread", kind: "unread" },
+  u: { sign: "∅", word: "not parsed", kind: "unread" },
   m: { sign: "⚠", word: "missing", kind: "missing" },
   n: { sign: "", word: "scored", kind: "number" },
   ".": { sign: "·", word: "no score", kind: "none" },

@@ -24,7 +24,7 @@ _REASONS: dict[ErrorType, Reason] = {
 def nugget_labels(
     text: str, *, choices: Sequence[str] = (), format_type: str | None = None
 ) -> Reading:
-    """Read one label per nugget (the choices) as a list; unread unless every label is there.
+    """Read one label per nugget (the choices) as a list; nothing unless every label is there.
 
     ``format_type`` is the output format that was asked for. Judges use ``read_labels``, which also
     gives the labels of an incomplete answer.
