@@ -13,9 +13,9 @@ torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm
 
 import lm_eval  # noqa: E402
 from lm_eval.api.instance import Instance  # noqa: E402
+from lm_eval.compat.hflm import HFMethods  # noqa: E402
 from lm_eval.errors import LmEvalError, LmEvalWarning  # noqa: E402
 from lm_eval.formats.assemble import Prompt  # noqa: E402
-from lm_eval.models.hf.harness import HFMethods  # noqa: E402
 from lm_eval.models.huggingface import HFLM  # noqa: E402
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, RollingRequest  # noqa: E402
 from lm_eval.run.resume import model_identity  # noqa: E402

@@ -23,9 +23,13 @@ SOURCE = Path(lm_eval.__file__).parents[1]
 PACKAGES = ("lm_eval", "nugget_eval")
 ORDER = re.compile(r"Read in this order:\s+([^.]+)\.")
 
-# The harness calls its methods on the task object, so the task's class must have them: each hands
-# over to the room of the harness's rules. These are the only imports that point downwards.
-DOORS = {"lm_eval.tasks.methods": "lm_eval.harness"}
+# The harness calls its methods on the task object, and programs override those of its ``HFLM``, so
+# these classes must have them: each takes them from the room of the harness's rules. These are the only
+# imports that point downwards.
+DOORS = {
+    "lm_eval.tasks.methods": "lm_eval.harness",
+    "lm_eval.models.huggingface": "lm_eval.compat",
+}
 
 
 def modules() -> dict[str, Path]:
