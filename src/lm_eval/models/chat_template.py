@@ -53,6 +53,12 @@ class ChatTemplate:
         """Identifies the template in results."""
         return hashlib.sha256(self.source.encode("utf-8", "surrogatepass")).hexdigest()
 
+    def apply(
+        self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        """The chat as prompt text: with the start of a reply, or with its last message left open."""
+        return self.render(messages) if add_generation_prompt else self.render_open(messages)
+
     def render(
         self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool = True
     ) -> str:

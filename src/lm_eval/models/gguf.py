@@ -16,7 +16,6 @@ from lm_eval.addresses.backends import ADVICE
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import MissingExtraError, ModelError, UsageError
 from lm_eval.models.base import Capabilities
-from lm_eval.models.borders import encode_pairs
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.llama_cpp.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
 from lm_eval.models.llama_cpp.generation import Generator, Scorer
@@ -177,9 +176,7 @@ class GgufLM(LocalLM):
                 f"{self.engine.path.name} has no chat template (tokenizer.chat_template in its "
                 "metadata). Run without --apply_chat_template, or use an instruction-tuned file."
             )
-        if add_generation_prompt:
-            return self._template.render(chat_history)
-        return self._template.render_open(chat_history)
+        return self._template.apply(chat_history, add_generation_prompt)
 
     # -- requests ----------------------------------------------------------------------------
 
@@ -249,9 +246,6 @@ class GgufLM(LocalLM):
 
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         return [self.encode(text) for text in texts]
-
-    def _encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
-        return encode_pairs(pairs, self._encode, self._tokenize, lambda: self.prefix_token_id)
 
     @property
     def encoder(self) -> Callable[[str], list[int]]:

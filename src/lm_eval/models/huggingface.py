@@ -50,7 +50,7 @@ from lm_eval.models.hf.options import (
     torch_device,
 )
 from lm_eval.models.hf.sources import is_object, source_of_tokenizer
-from lm_eval.models.hf.tokens import HFVocabulary, Tokens, tokenizer_json
+from lm_eval.models.hf.tokens import Tokens, tokenizer_json
 from lm_eval.models.local.enforcer import Enforcer
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.overrides import class_path
@@ -361,14 +361,6 @@ class HFLM(HFMethods):
     def _passes(self) -> AutoBatch:
         device = torch_device(self.device)
         return auto_batch(batch_rows(self.batch_size), self.max_batch_size, device)
-
-    @classmethod
-    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
-        """The tokenizer alone: weights may take long to load, and are not needed to encode."""
-        if not is_ours(cls):  # a subclass may encode differently
-            return cls.from_args(model_args, name=name)
-        cls.check_args(model_args, name=name)
-        return HFVocabulary.of_arguments(model_args)
 
     # -- what is said of it -------------------------------------------------------------------
 

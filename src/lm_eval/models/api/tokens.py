@@ -169,9 +169,7 @@ class ServerFacts(TemplateLM, ABC):
                 "template. Run without --apply_chat_template, name a tokenizer that has one with "
                 "tokenizer=…, or use a chat endpoint (--model local-chat-completions)."
             )
-        if add_generation_prompt:
-            return template.render(chat_history)
-        return template.render_open(chat_history)
+        return template.apply(chat_history, add_generation_prompt)
 
     @property
     def eot_token_id(self) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 from jinja2 import TemplateError
 
 from lm_eval.errors import ModelError
-from lm_eval.models.base import LM, Capabilities
+from lm_eval.models.base import LM, Capabilities, is_ours
 from lm_eval.models.borders import encode_pairs
 from lm_eval.models.hf.loading import find_tokenizer, import_torch, load_config, load_tokenizer
 from lm_eval.models.hf.options import chat_arguments, read_backend
@@ -200,6 +200,14 @@ class TokenizedLM(LocalLM):
     @abstractmethod
     def tokens(self) -> Tokens:
         """Text to tokens and back."""
+
+    @classmethod
+    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        """The tokenizer alone: weights may take long to load, and are not needed to encode."""
+        if not is_ours(cls):  # a subclass may encode differently
+            return cls.from_args(model_args, name=name)
+        cls.check_args(model_args, name=name)
+        return HFVocabulary.of_arguments(model_args)
 
     @property
     def chat_template(self) -> str | None:

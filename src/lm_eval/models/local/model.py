@@ -16,6 +16,7 @@ from typing import Any, ClassVar, TypeVar
 from lm_eval.errors import ModelError
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import ExtensibleLM, peek
+from lm_eval.models.borders import encode_pairs
 from lm_eval.models.local.enforcer import Constraint, Enforcer
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.sampling import Sample, prompt_room
@@ -95,11 +96,10 @@ class LocalLM(ExtensibleLM):
     def _encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of each text as the model reads it at the start of a prompt."""
 
-    @abstractmethod
-    def _encode_pairs(
-        self, pairs: Sequence[tuple[str, str]]
-    ) -> Iterable[tuple[list[int], list[int]]]:
+    def _encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
         """The tokens of each context, and those of its continuation."""
+        prefix, are_apart = lambda: self.prefix_token_id, self.reads_apart
+        return encode_pairs(pairs, self._encode, self._tokenize, prefix, are_apart=are_apart)
 
     @abstractmethod
     def _check_options(self, request: GenerateRequest, options: GenerationOptions) -> None:

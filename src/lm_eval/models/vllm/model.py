@@ -19,7 +19,7 @@ from lm_eval.models.hf.identity import shown_name, source_digest
 from lm_eval.models.hf.loading import find_tokenizer, load_config, load_gguf, load_tokenizer
 from lm_eval.models.hf.options import chat_arguments, window_of
 from lm_eval.models.hf.sources import converted, find_source
-from lm_eval.models.hf.tokens import HFVocabulary, TokenizedLM, Tokens
+from lm_eval.models.hf.tokens import TokenizedLM, Tokens
 from lm_eval.models.loading import load_model
 from lm_eval.models.local.model import Job
 from lm_eval.models.local.token_tree import Span
@@ -35,8 +35,8 @@ from lm_eval.models.settings import (
 )
 from lm_eval.models.vllm.engine import VllmEngine, VllmJob
 from lm_eval.models.vllm.options import (
+    SAMPLING,
     check_engine_arguments,
-    check_options,
     check_values,
     held_by,
     import_vllm,
@@ -252,12 +252,6 @@ class VLLM(TokenizedLM):
         }
         return load_model("ray", replicas)
 
-    @classmethod
-    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
-        """The tokenizer alone."""
-        cls.check_args(model_args, name=name)
-        return HFVocabulary.of_arguments(model_args)
-
     # -- what the model is -------------------------------------------------------------------
 
     @property
@@ -353,7 +347,7 @@ class VLLM(TokenizedLM):
         return self.engine.score(spans)
 
     def _check_options(self, request: GenerateRequest, options: GenerationOptions) -> None:
-        check_options(request, options)
+        options.check_extra(SAMPLING, model="vllm", task=request.task)
 
     def _job(
         self, index: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]

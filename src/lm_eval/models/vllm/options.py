@@ -141,8 +141,3 @@ def with_grammar(params: Any, grammar: Grammar) -> Any:
     held = params.clone()
     held.structured_outputs = StructuredOutputsParams(**grammar.structured_outputs())
     return held
-
-
-def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
-    """Refuse generation arguments that vLLM does not know."""
-    options.check_extra(SAMPLING, model="vllm", task=request.task)
