@@ -82,62 +82,6 @@ def test_a_log_likelihood_task_on_a_chat_endpoint_says_what_to_use(work: Workpla
         assert server.requests == []
 
 
-def test_the_key_is_in_no_file_and_no_message(
-    work: Workplace, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-
-    def telling(path: str, body: Any) -> tuple[int, Any]:
-        return 401, {"error": {"message": f"Incorrect API key: {CANARY}"}}
-
-    command = ["run", "--tasks", "t@generate", "--include_path", str(work.folder), "--log_samples"]
-    with FaultyServer(ToyServer()) as server:
-        done = work.cli(*command, *arguments(work, server, CHAT))
-        assert done.code == 0, done.err
-        assert server.requests[0].headers["authorization"] == f"Bearer {CANARY}"
-    with FaultyServer(telling) as server:
-        refused = work.cli(*command, *arguments(work, server, CHAT))
-        assert (refused.code, len(server.requests)) == (1, 1)
-        assert "Incorrect API key: ***" in refused.err
-    written = b"".join(path.read_bytes() for path in work.folder.rglob("*") if path.is_file())
-    assert CANARY.encode() not in written
-    assert CANARY not in done.out + done.err + refused.out + refused.err
-
-
-def repeated(path: str, body: Any) -> tuple[int, Any]:
-    said = {"role": "assistant", "content": f"B {CANARY}", "reasoning_content": CANARY}
-    return 200, {"choices": [{"index": 0, "message": said, "finish_reason": "stop"}]}
-
-
-@pytest.mark.parametrize(
-    ("answer", "faults", "code"),
-    [
-        (repeated, never, 0),
-        (ToyServer(), always(Fault(400, message=f"no {CANARY}")), 0),
-        (ToyServer(), always(Fault(503, message=f"later, {CANARY}")), 0),
-        (ToyServer(), always(Fault("redirect", location=f"http://other.invalid/{CANARY}")), 1),
-        (lambda path, body: (200, f"<title>{CANARY}</title>".encode()), never, 0),
-        (lambda path, body: (200, {"choices": CANARY}), never, 0),
-    ],
-    ids=["reply", "refusal", "busy", "redirect", "page", "shape"],
-)
-def test_a_server_that_repeats_the_key_does_not_spread_it(
-    work: Workplace, monkeypatch: pytest.MonkeyPatch, answer: Any, faults: Plan, code: int
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
-    with FaultyServer(answer, faults=faults) as server:
-        given = arguments(work, server, CHAT, max_retries=0)
-        done = work.cli(
-            *("run", "--verbosity", "DEBUG", "--tasks", "t@generate", "--log_samples"),
-            *("--include_path", str(work.folder), "--max_failed", "100%", *given),
-            *("--use_cache", str(work.folder / "answers.db")),
-        )
-    assert done.code == code, done.err
-    written = {path: path.read_bytes() for path in work.folder.rglob("*") if path.is_file()}
-    assert [path for path, content in written.items() if CANARY.encode() in content] == []
-    assert CANARY not in done.out + done.err
-
-
 def test_where_keys_come_from_is_said(work: Workplace) -> None:
     command = ["run", "--tasks", "t@generate", "--include_path", str(work.folder)]
     missing = work.cli(*command, "--model", "openai-chat-completions", "--model_args", "model=gpt")

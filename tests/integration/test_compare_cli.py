@@ -336,16 +336,6 @@ def test_different_fewshot_examples(work: Workplace) -> None:
     assert "asked with different few-shot examples (5 of 5 items; 1 and 0 shots)" in message
 
 
-def test_a_run_without_samples(work: Workplace) -> None:
-    run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze")
-    for path in work.written():
-        if path.name.startswith(("items_", "samples_")):
-            path.unlink()
-    message = refused(work, str(work.output))
-    assert "has no samples of 't@mcqa'" in message
-    assert "--output_path" in message
-
-
 def test_constant_scores(work: Workplace) -> None:
     done = run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze", args="cloze=always")
     assert "No difference: both formats score alike on every item." in done.out
@@ -366,26 +356,6 @@ def test_all_unread(work: Workplace) -> None:
     assert "No reply contained an answer, so these scores say nothing" in said(done.out)
     rows = compared(work)["comparisons"][0]["rows"]
     assert [(row["num_read"], row["bounds"]) for row in rows] == [(0, [0.0, 1.0])] * 2
-
-
-def test_a_metric_that_is_no_number(work: Workplace) -> None:
-    work.write(
-        "own.py",
-        "def process(doc, results):\n"
-        "    return {'share': float('nan') if doc['question'] == 'Q2?' else 1.0}\n",
-    )
-    body = json.loads(Path(work.task()).read_text())
-    body |= {"output_type": "multiple_choice", "metric_list": [{"metric": "share"}]}
-    del body["formats"]
-    lines = [f"{key}: {json.dumps(value)}" for key, value in body.items()]
-    work.write("t.yaml", "\n".join([*lines, "process_results: !function own.process"]))
-    run(work, "--tasks", "t.yaml")
-    run(work, "--tasks", "t.yaml", model="other")
-    message = refused(work, str(work.output))
-    assert (
-        "metric 'share' is not a number (NaN or None) on 1 of 40 items, the first is doc 2"
-        in message
-    )
 
 
 @pytest.mark.parametrize(

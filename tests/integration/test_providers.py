@@ -323,20 +323,6 @@ def test_addresses_of_gemini(given: str | None, address: str) -> None:
     assert GeminiChat(model="models/gemini-x", base_url=given).base_url == address
 
 
-def test_a_key_in_a_query_is_hidden_too(work: Workplace) -> None:
-    with FaultyServer(ToyProviders()) as server:
-        pairs = f"model=toy-1,base_url={server.url}/v1beta?key={KEY}"
-        done = work.cli(
-            *("run", "--tasks", "t@generate", "--include_path", str(work.folder), "--model"),
-            *("gemini", "--model_args", pairs, "--output_path", str(work.output), "--log_samples"),
-        )
-        assert done.code == 0, done.err
-        assert server.requests[0].path.endswith(f":generateContent?key={KEY}")
-    files = [path for path in work.folder.rglob("*") if path.is_file()]
-    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
-    assert KEY not in done.out + done.err
-
-
 CHAT = [
     {"role": "system", "content": "Be brief."},
     {"role": "user", "content": "1?"},

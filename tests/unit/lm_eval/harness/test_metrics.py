@@ -180,13 +180,6 @@ def test_no_error_where_there_is_none():
     assert value_and_stderr("x", [1.0, 0.0], mean, 0) == (0.5, None)
 
 
-def test_corpus_scores_name_the_extra(monkeypatch):
-    for module in ("sacrebleu", "sacrebleu.metrics", "sacrebleu.metrics.bleu"):
-        monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'lm-eval-formats\[metrics\]'"):
-        AGGREGATIONS.get("bleu")([("a", "b")])
-
-
 def test_f1_of_more_classes_says_what_to_use():
     with pytest.raises(DataError, match="weighted_f1_score"):
         f1_score([(0, 1), (2, 1)])

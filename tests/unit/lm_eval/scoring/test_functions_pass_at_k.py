@@ -57,17 +57,6 @@ def test_an_answer_that_is_partly_right_counts_as_such() -> None:
     assert majority_score([("x", 0.25), ("x", 0.25), ("y", 1.0)], 3) == 0.25
 
 
-def test_pass_at_1_is_the_mean_of_items_and_pass_at_all_a_share() -> None:
-    counts = [0, 1, 2, 4, 4, 0]
-    assert [pass_chance(c, 4, 1) for c in counts] == [c / 4 for c in counts]
-    assert [pass_chance(c, 4, 4) for c in counts] == [float(c > 0) for c in counts]
-
-
-def test_a_majority_of_two_shares_a_tie() -> None:
-    votes = [replies(["b"] * c + ["a"] * (2 - c)) for c in range(3)]
-    assert [majority_score(one, 2) for one in votes] == [0.0, 0.5, 1.0]
-
-
 def test_many_replies_take_no_long_time() -> None:
     many = [(str(i % 20), float(i % 20 == 3)) for i in range(64)]
     assert 0.03 < majority_score(many, 16) < 0.1

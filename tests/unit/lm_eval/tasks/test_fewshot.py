@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lm_eval.api.task import ConfigurableTask, TaskConfig
-from lm_eval.errors import ConfigError, LmEvalError, UsageError
+from lm_eval.errors import LmEvalError, UsageError
 from lm_eval.formats.compile import format_names
 from lm_eval.requests import PromptOptions, build_requests
 
@@ -38,24 +38,10 @@ def shots(a_task: ConfigurableTask, count: int, seed: int = 1234) -> list[tuple[
     return [doc.shots for doc in docs]
 
 
-def test_seeded() -> None:
-    assert shots(task(), 3) == shots(task(), 3)
-    assert shots(task(), 3, seed=1) != shots(task(), 3, seed=2)
-    again = task()
-    assert shots(again, 3) == shots(again, 3)  # the seed starts the stream anew
-
-
 def test_no_shot_twice_and_docs_differ() -> None:
     drawn = shots(task(), 4)
     assert all(len(set(places)) == 4 for places in drawn)
     assert len(set(drawn)) > 1
-
-
-def test_a_prefix_of_the_docs_sees_the_same_shots() -> None:
-    all_docs = shots(task(), 2)
-    first = task()
-    some = [doc.shots for doc in build_requests(first, range(5), PromptOptions(num_fewshot=2))]
-    assert some == all_docs[:5]
 
 
 @pytest.mark.parametrize("name", [name for name in format_names() if name != "fill"])
@@ -112,23 +98,12 @@ def test_too_few_left_when_copies_are_dropped_is_an_error() -> None:
             shots(same, 4)
 
 
-def test_without_any_split_to_draw_from_the_test_split_is_the_pool() -> None:
-    alone = task(training_split=None)
-    for doc_id, places in enumerate(shots(alone, 4)):
-        assert doc_id not in places
-
-
 def test_pool_too_small() -> None:
     with pytest.raises(UsageError, match=r"num_fewshot is 10, but its few-shot pool holds 9"):
         shots(task(), 10)
     assert len(shots(task(), 9)[0]) == 9
     with pytest.raises(UsageError, match=r"holds 11 usable docs \(the doc itself is left out\)"):
         shots(task(training_split=None), 12)
-
-
-def test_unknown_sampler() -> None:
-    with pytest.raises(ConfigError, match="Did you mean 'first_n'"):
-        shots(task(fewshot_config={"sampler": "firstn"}), 1)
 
 
 def test_the_pool() -> None:

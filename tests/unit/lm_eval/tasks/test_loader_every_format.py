@@ -50,12 +50,6 @@ def test_a_format_that_fails_on_one_late_doc_is_left_out() -> None:
     assert "mcq::mmlu: doc 29: the right choice is number 5 of 5" in said
 
 
-def test_a_ranking_needs_orders() -> None:
-    taken, said = formats(rows(30))
-    assert "ranking" not in taken
-    assert "ranking: doc 0: target 0 is not an order of the 4 choices" in said
-
-
 def test_golds_that_cannot_be_read_leave_cot_out() -> None:
     worked = [{"question": "q", "answer": f"So it is {n}.\n#### {n}"} for n in range(20)]
     taken, said = formats(worked, doc_to_choice=None)
@@ -75,13 +69,6 @@ def test_a_doc_that_no_format_can_ask_leaves_none_out() -> None:
     taken, said = formats(rows(300, d7={"choices": ["w"]}, d8={"answer": None}))
     assert {"mcqa", "cloze", "generate", "cot"} <= set(taken)
     assert "doc 7" not in said
-
-
-def test_fields_that_a_task_does_not_have() -> None:
-    taken, said = formats([{"question": "q", "answer": "a"}], doc_to_choice=None)
-    assert taken == ["cot", "qa", "open", "boxed", "continuation"]
-    assert "mcqa, cloze, generate" in said
-    assert "the task has no doc_to_choice" in said
 
 
 def test_no_format_at_all_says_why() -> None:

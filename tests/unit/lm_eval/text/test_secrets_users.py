@@ -50,7 +50,9 @@ def in_error(said: str, **model_args: Any) -> str:
         *("secret", "clientSecret", "secretkey", "password", "userpassword", "passwd", "pwd"),
         *("passphrase", "auth", "AUTH", "oauth", "authtoken", "authentication", "authorisation"),
         *("credentials", "azurecredential", "cookie", "cookies", "signature", "bearer"),
-        *("token", "hf_token", "hfToken", "hf-token", "TOKEN"),
+        *("token", "hf_token", "hfToken", "hf-token", "TOKEN", "accessToken", "auth_token"),
+        *("key", "OPENAI_API_KEY", "X-Api-Key", "aws_secret_access_key", "client-secret"),
+        *("db_passwd", "Authorization", "header_auth"),
     ],
 )
 def test_the_value_of_a_secret_name_is_shown_nowhere(name: str) -> None:
@@ -63,6 +65,7 @@ def test_the_value_of_a_secret_name_is_shown_nowhere(name: str) -> None:
     [
         *("max_tokens", "eos_token", "pad_token", "think_end_token", "tokenizer", "token_count"),
         *("keyword", "keyboard", "monkey", "author", "authors", "authority", "passes", "compass"),
+        *("skip_special_tokens", "eot_token_id", "pretrained", "model"),
     ],
 )
 def test_the_value_of_a_harmless_name_is_shown_everywhere(name: str) -> None:

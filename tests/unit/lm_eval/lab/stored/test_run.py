@@ -93,7 +93,9 @@ def test_what_is_no_run_is_refused_with_what_to_do(tmp_path: Path) -> None:
         samples.write_bytes(line)
         assert "line 1 is not JSON. The file is damaged" in refused(path)
     samples.unlink()
-    assert "has no samples of 't'" in refused(path)
+    message = refused(path)
+    assert "has no samples of 't'" in message
+    assert "--output_path" in message
 
 
 def test_what_may_not_be_read_is_not_called_damaged(tmp_path: Path) -> None:
@@ -110,42 +112,6 @@ def test_what_may_not_be_read_is_not_called_damaged(tmp_path: Path) -> None:
         closed.chmod(0o700)
 
 
-ITEMS: dict[str, Any] = {
-    "name": "t",
-    "filter": "none",
-    "doc_id": [0, 1],
-    "doc": f"{0:016x}{1:016x}",
-    "shots": "",
-    "metrics": {"acc": [0, 1]},
-}
-
-
-@pytest.mark.parametrize(
-    "items",
-    [
-        "{",
-        json.dumps({"items": 3}),
-        json.dumps({"items": ["t"]}),
-        json.dumps({"items": [{**ITEMS, "doc_id": None}]}),
-        json.dumps({"items": [{**ITEMS, "metrics": {"acc": [0]}}]}),
-        json.dumps({"items": [{**ITEMS, "metrics": {"acc": [0, "x"]}}]}),
-    ],
-)
-def test_a_damaged_items_file_is_named_with_what_to_do(tmp_path: Path, items: str) -> None:
-    path = write_run(tmp_path, items_file="items.json")
-    (tmp_path / "items.json").write_text(items)
-    message = refused(path)
-    assert f"{tmp_path / 'items.json'} is damaged" in message
-    assert "Delete it, and the samples beside it are read instead." in message
-
-
-def test_nan_in_an_items_file_is_no_score(tmp_path: Path) -> None:
-    path = write_run(tmp_path, items_file="items.json")
-    items = {"items": [{**ITEMS, "metrics": {"acc": [0, float("nan")]}}]}
-    (tmp_path / "items.json").write_text(json.dumps(items))
-    assert "is not a number (NaN or None) on 1 of 2 items, the first is doc 1" in refused(path)
-
-
 def test_files_beside_the_results_alone_are_read(tmp_path: Path) -> None:
     (tmp_path / "elsewhere.json").write_text("{")
     path = write_run(tmp_path / "m", items_file="../elsewhere.json")
@@ -160,6 +126,10 @@ def test_files_beside_the_results_alone_are_read(tmp_path: Path) -> None:
         ({"n-shot": None}, "`n-shot` is not a mapping"),
         ({"results": {"t": None}}, "`results` of 't' is not a mapping"),
         ({"formats": {"t": {}}}, "`formats` of 't' does not name the format"),
+        ({"fingerprints": 3}, "`fingerprints` is not a mapping"),
+        ({"primary_metrics": {"t": [1]}}, "`primary_metrics` of 't' is not a mapping"),
+        ({"n-samples": {"t": "x"}}, "`n-samples` of 't' is not a mapping"),
+        ({"configs": {"t": [1]}}, "`configs` of 't' is not a mapping"),
     ],
 )
 def test_a_damaged_results_file_is_named_with_what_to_do(
@@ -246,24 +216,6 @@ def test_a_line_that_is_no_sample_is_named(tmp_path: Path, line: bytes, said: st
     assert said in refused(path)
 
 
-@pytest.mark.parametrize(
-    ("section", "value", "said"),
-    [
-        ("fingerprints", 3, "is damaged: `fingerprints` is not a mapping"),
-        ("formats", {"t": {"version": 1}}, "is damaged: `formats` of 't' does not name"),
-        ("primary_metrics", {"t": [1]}, "is damaged: `primary_metrics` of 't' is not a mapping"),
-        ("n-shot", [1], "is damaged: `n-shot` is not a mapping"),
-        ("n-samples", {"t": "x"}, "is damaged: `n-samples` of 't' is not a mapping"),
-        ("configs", {"t": [1]}, "is damaged: `configs` of 't' is not a mapping"),
-    ],
-)
-def test_a_results_file_of_another_shape(
-    tmp_path: Path, section: str, value: Any, said: str
-) -> None:
-    path = write_run(tmp_path, **{section: value})
-    assert said in refused(path)
-
-
 def test_costs_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
     costs = {"tasks": {"t": {"requests": None, "tokens_in": 7}}}
     (run,) = open_runs([write_run(tmp_path, accounting=costs)])
@@ -273,6 +225,9 @@ def test_costs_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "change",
     [
+        *("{", json.dumps({"items": 3}), json.dumps({"items": ["t"]})),
+        {"doc_id": None},
+        {"metrics": {"acc": [0]}},
         {"doc_id": [0, 1]},
         {"doc": 3},
         {"metrics": {"acc": ["x", 1, 0, 1]}},
@@ -282,7 +237,7 @@ def test_costs_that_are_no_numbers_are_left_out(tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_a_damaged_items_file_is_named(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_a_damaged_items_file_is_named(tmp_path: Path, change: str | dict[str, Any]) -> None:
     path = write_run(tmp_path, items_file="items.json")
     columns = {
         **{"name": "t", "filter": "none", "doc_id": [0, 1, 2, 3], "doc": "0123456789abcdef" * 4},
@@ -291,10 +246,11 @@ def test_a_damaged_items_file_is_named(tmp_path: Path, change: dict[str, Any]) -
     items = tmp_path / "items.json"
     items.write_text(json.dumps({"items": [columns]}))
     assert chosen([open_runs([path])[0]])[0][0].scores.tolist() == [0, 1, 0, 1]
-    items.write_text(json.dumps({"items": [columns | change]}))
-    assert "items.json is damaged: it does not hold what a run writes there. Delete it" in refused(
-        path
-    )
+    is_text = isinstance(change, str)
+    items.write_text(change if is_text else json.dumps({"items": [columns | change]}))
+    message = refused(path)
+    assert f"{items} is damaged: " in message
+    assert "Delete it, and the samples beside it are read instead." in message
 
 
 def test_no_number_in_an_items_file_is_named_as_in_samples(tmp_path: Path) -> None:
