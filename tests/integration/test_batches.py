@@ -17,7 +17,7 @@ import pytest
 
 from lm_eval.models.batches.protocols import AnthropicBatches, OpenAIBatches
 from lm_eval.models.batches.stream import use_batches
-from tests.support.command_line import Outcome, Workplace
+from tests.support.command_line import Outcome, Workplace, python_started
 from tests.support.paths import SOURCE
 from tests.support.servers.batch_server import BatchServer
 
@@ -235,14 +235,7 @@ def interrupted(*_: Any) -> str:
 def started(work: Workplace, provider: str, server: BatchServer) -> subprocess.Popen[str]:
     """The run in a process of its own."""
     argv = arguments(provider, server.url, "--output_path", str(work.output))
-    return subprocess.Popen(
-        [sys.executable, "-m", "lm_eval", *argv],
-        cwd=work.folder,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        stderr=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
-        text=True,
-    )
+    return python_started("-m", "lm_eval", *argv, cwd=work.folder, stdout=subprocess.DEVNULL)
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)

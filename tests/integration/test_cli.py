@@ -19,7 +19,13 @@ from lm_eval.errors import ModelError
 from lm_eval.models.base import Capabilities
 from lm_eval.models.dummy import DummyLM
 from lm_eval.registry import MODELS
-from tests.support.command_line import Workplace, subprocess_cli, without_progress
+from tests.support.command_line import (
+    Workplace,
+    python,
+    python_started,
+    subprocess_cli,
+    without_progress,
+)
 from tests.support.paths import SOURCE
 
 KEY = "sk-canary-123456789012"
@@ -902,14 +908,7 @@ def test_help_imports_nothing_heavy(place: Workplace) -> None:
         "import sys; from lm_eval.cli import build_parser; build_parser().format_help();"
         "print([m for m in ('jinja2', 'yaml', 'rich', 'numpy', 'torch') if m in sys.modules])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=True,
-    )
+    done = python("-c", code, check=True)
     assert done.stdout == "[]\n"
 
 
@@ -922,14 +921,7 @@ def test_help_imports_nothing_heavy(place: Workplace) -> None:
     ],
 )
 def test_a_closed_pipe_is_silent_and_costs_no_results(place: Workplace, argv: list[str]) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "lm_eval", *argv],
-        cwd=place.folder,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = python_started("-m", "lm_eval", *argv, cwd=place.folder)
     assert process.stdout is not None
     process.stdout.close()
     assert process.stderr is not None

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.support import peer_files
-from tests.support.command_line import Outcome, Workplace
+from tests.support.command_line import Outcome, Workplace, python
 from tests.support.golden import assert_golden
-from tests.support.paths import GOLDEN, SOURCE
+from tests.support.paths import GOLDEN
 
 SCREENS = GOLDEN / "lab"
 
@@ -449,15 +446,7 @@ def without_scipy(place: Workplace, *argv: str) -> Outcome:
     """A command where scipy is not installed."""
     missing = "import sys; sys.modules['scipy'] = None"
     code = f"{missing}; from lm_eval.cli import main; sys.exit(main({list(argv)!r}))"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=place.folder,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        encoding="utf-8",
-        timeout=240,
-        check=False,
-    )
+    done = python("-c", code, cwd=place.folder)
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 

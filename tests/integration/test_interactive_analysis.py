@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from pathlib import Path
 
-from tests.support.paths import ROOT, SOURCE
+from tests.support.command_line import python
+from tests.support.paths import ROOT
 
 ROWS = [
     {"qid": "a", "nuggets": [1], "reply": '["support"]', "error_type": None, "format_type": "json"},
@@ -19,15 +18,7 @@ ROWS = [
 
 
 def analysed(*argv: str, said: str = "") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, str(ROOT / "scripts/interactive_analysis.py"), *argv],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        input=said,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return python(str(ROOT / "scripts/interactive_analysis.py"), *argv, said=said)
 
 
 def test_summary_and_the_first_of_each_kind(tmp_path: Path) -> None:

@@ -6,10 +6,7 @@ of ``nugget_eval.prompts.formats`` compare them), the others in ``blocks``, numb
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,8 @@ import pytest
 from nugget_eval.common import read_labels
 from nugget_eval.config import Config
 from nugget_eval.prompts import build_template_prompt
-from tests.support.paths import DATA, ROOT, SHARED, SOURCE
+from tests.support.command_line import python
+from tests.support.paths import DATA, ROOT, SHARED
 
 BLOCKS = {file.name: file for file in sorted((DATA / "nuggets/document_003/blocks").iterdir())}
 SEEDS = sorted(SHARED.glob("seeds/003*.txt"))
@@ -90,16 +88,7 @@ def test_multi_format_parsing() -> None:
 def test_debug_commands(command: str) -> None:
     program, *arguments = command.split()
     assert program == "python"
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    done = python(*arguments, cwd=ROOT)
     assert done.returncode == 0, done.stderr
     expected = {"template_usage": "short_cot", "optimized_prompt": "optimized"}
     assert expected.get(Path(arguments[0]).stem, "replies") in done.stdout

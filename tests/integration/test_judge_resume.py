@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import math
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from tests.support.command_line import python_started
 from tests.support.nuggets.toy_judge import Question, ToyJudge, plain
 from tests.support.nuggets.workplace import DATA, Workplace
-from tests.support.paths import SOURCE
 from tests.support.servers.faulty import FaultyServer
 
 pytest.importorskip("aiohttp")
@@ -34,13 +32,17 @@ def often_unreadable(question: Question) -> str:
 
 def start(work: Workplace, url: str) -> subprocess.Popen[str]:
     model = work.model(url)
-    return subprocess.Popen(
-        [sys.executable, "-m", "nugget_eval", "run", *DATA, *model, "--batch_size", "2"],
+    return python_started(
+        "-m",
+        "nugget_eval",
+        "run",
+        *DATA,
+        *model,
+        "--batch_size",
+        "2",
         cwd=work.folder,
-        env={**os.environ, "PYTHONPATH": str(SOURCE), "OPENAI_API_KEY": KEY},
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
+        OPENAI_API_KEY=KEY,
     )
 
 

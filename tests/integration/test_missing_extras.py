@@ -11,7 +11,7 @@ import pytest
 
 from lm_eval.errors import MissingExtraError
 from lm_eval.models.gguf import default_weights
-from tests.support.command_line import Workplace
+from tests.support.command_line import Workplace, python
 from tests.support.paths import SOURCE
 
 HTTP = "model=m,base_url=http://localhost:1/v1/completions"
@@ -90,14 +90,7 @@ def test_a_metric_is_loaded_before_anything_is_asked(
 
 def without(missing: tuple[str, ...], argv: list[str]) -> subprocess.CompletedProcess[str]:
     """A command in a process that cannot import these packages."""
-    return subprocess.run(
-        [sys.executable, "-c", WITHOUT.format(missing=missing, argv=argv)],
-        env={**os.environ, "PYTHONPATH": str(SOURCE), "HF_HUB_OFFLINE": "1"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return python("-c", WITHOUT.format(missing=missing, argv=argv), HF_HUB_OFFLINE="1")
 
 
 def refused(done: subprocess.CompletedProcess[str], extra: str) -> None:

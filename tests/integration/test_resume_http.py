@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
 import zlib
 from collections import Counter
@@ -17,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.command_line import Workplace
-from tests.support.paths import SOURCE
+from tests.support.command_line import Workplace, python_started
 from tests.support.servers.faulty import Fault, FaultyServer, some
 
 pytest.importorskip("aiohttp")
@@ -57,14 +54,7 @@ def start(place: Workplace, url: str) -> subprocess.Popen[str]:
         arguments,
     ]
     command += ["--tasks", "t.yaml@cot", "plain.yaml", "--output_path", str(place.output)]
-    return subprocess.Popen(
-        [sys.executable, *command],
-        cwd=place.folder,
-        env={**os.environ, "PYTHONPATH": str(SOURCE), "OPENAI_API_KEY": KEY},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return python_started(*command, cwd=place.folder, stdout=subprocess.DEVNULL, OPENAI_API_KEY=KEY)
 
 
 def samples(place: Workplace) -> dict[str, bytes]:

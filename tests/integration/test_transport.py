@@ -6,12 +6,10 @@ import asyncio
 import contextlib
 import gc
 import json
-import os
 import signal
 import socket
 import ssl
 import subprocess
-import sys
 import textwrap
 import threading
 import time
@@ -26,7 +24,7 @@ from lm_eval.errors import RequestError, UnreachableError, UsageError
 from lm_eval.models.http.client import TransportOptions
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.models.http.transport import Received, Transport
-from tests.support.paths import SOURCE
+from tests.support.command_line import python_started
 from tests.support.servers.faulty import (
     HARMLESS,
     TRANSIENT,
@@ -809,12 +807,8 @@ def test_ctrl_c_ends_at_once_and_leaves_nothing(tmp_path: Path, in_loop: bool) -
         return Fault("silent") if seen.place > 30 else None
 
     with FaultyServer(double, faults=slow_later) as server:
-        process = subprocess.Popen(
-            [sys.executable, "-X", "dev", "-W", "error", "-c", program, server.url, str(in_loop)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+        process = python_started(
+            "-X", "dev", "-W", "error", "-c", program, server.url, str(in_loop)
         )
         try:
             assert process.stdout is not None

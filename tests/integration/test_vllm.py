@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from importlib import resources
@@ -21,6 +19,7 @@ import pytest
 if find_spec("vllm") is None:
     pytest.skip("needs vLLM, in an environment of its own: make test-vllm", allow_module_level=True)
 
+from tests.support.command_line import python
 from tests.support.vllm_process import IN_PROCESS
 
 os.environ.update(IN_PROCESS)
@@ -34,7 +33,7 @@ from lm_eval.models.loading import load_model
 from lm_eval.models.vllm.model import VLLM
 from lm_eval.requests import GenerateRequest, LoglikelihoodRequest, Request, RollingRequest
 from lm_eval.simple import simple_evaluate
-from tests.support.paths import SHARED, SOURCE
+from tests.support.paths import SHARED
 
 WINDOW = 512
 PER_TOKEN = 1e-3
@@ -372,14 +371,7 @@ def test_an_adapter(hf: HFLM, tmp_path: Path) -> None:
         hf.model.load_state_dict(kept)
     given = [str(default_weights()), str(tmp_path / "adapter")]
     given += [json.dumps({**SMALL, "max_model_len": WINDOW}), json.dumps(TEXTS)]
-    done = subprocess.run(
-        [sys.executable, "-c", LORA_PROGRAM, *given],
-        env={**os.environ, **IN_PROCESS, "PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = python("-c", LORA_PROGRAM, *given, timeout=600, **IN_PROCESS)
     assert done.returncode == 0, done.stderr
     *scores, digest = json.loads(done.stdout.splitlines()[-1])
     assert digest.startswith("sha256:")

@@ -7,9 +7,6 @@ that could not be made leaves things behind.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,7 @@ import pytest
 if find_spec("vllm") is None:
     pytest.skip("needs vLLM, in an environment of its own: make test-vllm", allow_module_level=True)
 
-from tests.support.paths import SOURCE
+from tests.support.command_line import python
 from tests.support.tiny_models import save
 from tests.support.vllm_process import IN_PROCESS
 
@@ -103,14 +100,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]
     for name, (model, arguments, *_) in CASES.items():
         given = {**SMALL, **arguments}
         cases[name] = (str(folders[model]), given, given.pop("space", None))
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps(cases)],
-        env={**os.environ, **IN_PROCESS, "PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    done = python("-c", PROGRAM, json.dumps(cases), timeout=600, **IN_PROCESS)
     assert done.returncode == 0, done.stderr
     found: dict[str, tuple[int, str]] = json.loads(done.stdout.splitlines()[-1])
     return found

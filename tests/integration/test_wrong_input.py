@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from lm_eval.models.dummy import DummyLM
-from tests.support.command_line import Outcome, Workplace, subprocess_cli
+from tests.support.command_line import Outcome, Workplace, python_started, subprocess_cli
 from tests.support.paths import SOURCE
 
 
@@ -628,14 +628,7 @@ raise SystemExit(main(["run", "--model", "slow", "--tasks", "t.yaml", "--output_
 @pytest.mark.skipif(os.name == "nt", reason="signals differ")
 def test_ctrl_c_stops_with_one_line(place: Workplace) -> None:
     place.task()
-    process = subprocess.Popen(
-        [sys.executable, "-c", SLOW_MODEL],
-        cwd=place.folder,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = python_started("-c", SLOW_MODEL, cwd=place.folder)
     try:
         assert process.stdout is not None
         for line in iter(process.stdout.readline, ""):

@@ -125,14 +125,41 @@ class Workplace:
 
 def subprocess_cli(*argv: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """``python -m lm_eval`` in a process of its own."""
+    return python("-m", "lm_eval", *argv, cwd=cwd, **environment)
+
+
+def python(
+    *argv: str,
+    cwd: Path | None = None,
+    said: str = "",
+    check: bool = False,
+    timeout: float = 240,
+    **environment: str,
+) -> subprocess.CompletedProcess[str]:
+    """Python in a process of its own that finds our source; ``said`` is what it can read."""
     return subprocess.run(
-        [sys.executable, "-m", "lm_eval", *argv],
+        [sys.executable, *argv],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(SOURCE), **environment},
+        input=said,
         capture_output=True,
         text=True,
         encoding="utf-8",
         errors="backslashreplace",
-        timeout=240,
-        check=False,
+        timeout=timeout,
+        check=check,
+    )
+
+
+def python_started(
+    *argv: str, cwd: Path | None = None, stdout: int = subprocess.PIPE, **environment: str
+) -> subprocess.Popen[str]:
+    """The same under way: whoever starts it reads what it prints, and ends it."""
+    return subprocess.Popen(
+        [sys.executable, *argv],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(SOURCE), **environment},
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
     )

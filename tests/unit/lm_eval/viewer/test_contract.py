@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,8 @@ from lm_eval.reports.items import ItemColumns
 from lm_eval.viewer import contract as contracts
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract, UnknownAddressError, item_columns, state_of
-from tests.support.paths import ROOT, SOURCE
+from tests.support.command_line import python
+from tests.support.paths import ROOT
 from tests.support.peer_files import write_peer_run
 from tests.support.viewed_runs import HOSTILE, four_formats, hostile
 
@@ -141,13 +139,7 @@ print(contract.answer(f"compare/{run['id']}")["problem"])
 
 
 def test_the_core_is_enough_for_all_but_verdicts(place: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", _WITHOUT_PACKAGES, str(place)],
-        env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = python("-c", _WITHOUT_PACKAGES, str(place))
     assert done.returncode == 0, done.stderr
     assert "pip install 'lm-eval-formats[lab]'" in done.stdout
 
