@@ -22,6 +22,7 @@ from lm_eval.cli import main
 from lm_eval.errors import LmEvalWarning
 from lm_eval.formats.compile import compile_format
 from lm_eval.tasks.loader import TaskManager
+from tests.support.choice_task import choice_task
 from tests.support.paths import ROOT
 
 HERE = Path(__file__).parent
@@ -263,14 +264,7 @@ def test_custom_template_class() -> None:
     space: dict[str, Any] = {}
     exec(source, space)
     template_api.register_template("mine")(space["MyCustomTemplate"])
-    config = TaskConfig(
-        task="t",
-        custom_dataset=lambda: {"test": [PLAIN]},
-        test_split="test",
-        doc_to_target="answer",
-        template="mine",
-    )
-    asked = ConfigurableTask(config).ask(0)
+    asked = choice_task([PLAIN], template="mine").ask(0)
     assert asked.turn.user == "<Question text>"
     assert asked.continuations == tuple(PLAIN["choices"])
     assert asked.gold == (1,)
@@ -333,15 +327,7 @@ def test_what_cot_produces() -> None:
 
 
 def _france(format_name: str) -> ConfigurableTask:
-    config = TaskConfig(
-        task="my_task",
-        custom_dataset=lambda: {"test": [FRANCE]},
-        test_split="test",
-        doc_to_text="question",
-        doc_to_choice="choices",
-        doc_to_target="answer",
-    )
-    return ConfigurableTask(config, format_name=format_name)
+    return choice_task([FRANCE], format_name, task="my_task")
 
 
 QUESTION = "What is the capital of France?"

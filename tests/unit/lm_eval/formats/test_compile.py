@@ -24,6 +24,7 @@ from lm_eval.formats.compile import (
 )
 from lm_eval.formats.list_file import register_format_folder
 from lm_eval.registry import TEMPLATES
+from tests.support.choice_task import choice_config
 
 DOCS = [
     {"question": "2 + 2?", "choices": ["3", "4", "5"], "answer": 1},
@@ -32,15 +33,7 @@ DOCS = [
 
 
 def config(**keys: Any) -> TaskConfig:
-    fields = {
-        "task": "t",
-        "custom_dataset": lambda: {"test": DOCS},
-        "test_split": "test",
-        "doc_to_text": "question",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-    }
-    return TaskConfig(**{**fields, **keys})
+    return choice_config(DOCS, **keys)
 
 
 def prompt(task_config: TaskConfig, format_name: str | None = None) -> str:

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.api.task import ConfigurableTask, TaskConfig
+from lm_eval.api.task import ConfigurableTask
 from lm_eval.errors import AmbiguousGoldError, GoldError, LmEvalWarning
 from lm_eval.formats.compile import get_format
 from lm_eval.formats.gold import TARGET_TYPES, GoldColumn, readings_of, resolve_gold
 from lm_eval.formats.items import reordered
+from tests.support.choice_task import choice_task
 
 XYZ = ["x", "y", "z"]
 
@@ -21,15 +22,7 @@ XYZ = ["x", "y", "z"]
 def task(
     docs: list[dict[str, Any]], format_name: str | None = "mcqa", **keys: Any
 ) -> ConfigurableTask:
-    settings: dict[str, Any] = {
-        "task": "t",
-        "custom_dataset": lambda: {"test": docs},
-        "test_split": "test",
-        "doc_to_text": "question",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-    }
-    return ConfigurableTask(TaskConfig(**{**settings, **keys}), format_name=format_name)
+    return choice_task(docs, format_name, **keys)
 
 
 def docs(*answers: Any, choices: Any = None) -> list[dict[str, Any]]:

@@ -7,21 +7,14 @@ from typing import Any
 import jinja2
 import pytest
 
-from lm_eval.api.task import ConfigurableTask, TaskConfig
+from lm_eval.api.task import ConfigurableTask
 from lm_eval.errors import FieldError, FormatError, GoldError, LmEvalWarning
 from lm_eval.formats.items import build_item, choice_texts, joined, labels_for, letter
+from tests.support.choice_task import choice_task
 
 
 def task(doc: dict[str, Any], format_name: str | None = "mcqa", **keys: Any) -> ConfigurableTask:
-    settings: dict[str, Any] = {
-        "task": "t",
-        "custom_dataset": lambda: {"test": [doc]},
-        "test_split": "test",
-        "doc_to_text": "question",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-    }
-    return ConfigurableTask(TaskConfig(**{**settings, **keys}), format_name=format_name)
+    return choice_task([doc], format_name, **keys)
 
 
 def doc(answer: Any, choices: Any = ("x", "y", "z")) -> dict[str, Any]:
@@ -204,14 +197,7 @@ FIVE = ["v", "w", "x", "y", "z"]
 
 
 def test_template_cuts_and_warns_once_per_task() -> None:
-    config = TaskConfig(
-        task="t",
-        custom_dataset=lambda: {"test": [doc(0, FIVE), doc(1, FIVE)]},
-        test_split="test",
-        doc_to_target="answer",
-        template="mcq",
-    )
-    cutting = ConfigurableTask(config)
+    cutting = choice_task([doc(0, FIVE), doc(1, FIVE)], template="mcq")
     with pytest.warns(LmEvalWarning, match=r"doc 0 has 5 choices.* 4 labels") as caught:
         first, *_ = [cutting.ask(doc_id) for doc_id in (0, 1, 0)]
     assert len(caught) == 1

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from lm_eval.api.task import ConfigurableTask, TaskConfig
+from lm_eval.api.task import ConfigurableTask
 from lm_eval.errors import FormatError, LmEvalWarning
 from lm_eval.formats.jinja import unwrapped
 from lm_eval.tasks.prompts import RawFields
+from tests.support.choice_task import choice_task
 
 DOCS = [
     {"question": f"Which is {n}?", "choices": [f"w{n}", f"x{n}", "y", "z"], "answer": n % 4}
@@ -24,16 +25,7 @@ MMLU = (
 
 
 def task(format_name: str | None = "mcqa", **keys: Any) -> ConfigurableTask:
-    settings: dict[str, Any] = {
-        "task": "t",
-        "custom_dataset": lambda: {"test": DOCS},
-        "test_split": "test",
-        "doc_to_text": "question",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-        "output_type": "multiple_choice",
-    }
-    return ConfigurableTask(TaskConfig(**{**settings, **keys}), format_name=format_name)
+    return choice_task(DOCS, format_name, **{"output_type": "multiple_choice", **keys})
 
 
 RAW = task().ask(1)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from lm_eval.api.task import ConfigurableTask, TaskConfig
+from lm_eval.api.task import ConfigurableTask
 from lm_eval.errors import ConfigError, FieldError, FormatError
 from lm_eval.formats.compile import compile_format
 from lm_eval.requests import LoglikelihoodRequest, PromptOptions, build_requests
 from lm_eval.scoring.score import score_doc, task_metrics
+from tests.support.choice_task import choice_task
 
 ROWS = [
     {
@@ -23,19 +24,13 @@ ROWS = [
 ]
 
 
-def blanks(rows: list[dict[str, Any]] = ROWS, **keys: Any) -> ConfigurableTask:
+def blanks(
+    rows: list[dict[str, Any]] = ROWS, format_name: str | None = "fill", **keys: Any
+) -> ConfigurableTask:
     """The rows under ``fill``; the second choice is right."""
-    config = TaskConfig(
-        task="blanks",
-        custom_dataset=lambda: {"test": rows},
-        test_split="test",
-        doc_to_text="sentence",
-        doc_to_choice="options",
-        doc_to_target=1,
-        fewshot_config={"sampler": "first_n"},
-        **keys,
-    )
-    return ConfigurableTask(config, format_name="fill")
+    own = {"doc_to_text": "sentence", "doc_to_choice": "options", "doc_to_target": 1}
+    shots = {"sampler": "first_n"}
+    return choice_task(rows, format_name, **own, fewshot_config=shots, **keys)
 
 
 def scored(task: ConfigurableTask, doc_id: int, **options: Any) -> list[tuple[str, str]]:
@@ -103,17 +98,7 @@ def test_what_cannot_be_scored_is_refused(fields: dict[str, Any], problem: str) 
 
 def test_labels_are_shown_and_texts_are_scored() -> None:
     fields = {"type": "mcqa", "scored": "texts", "target_format": "{answer}"}
-    config = TaskConfig(
-        task="blanks",
-        custom_dataset=lambda: {"test": ROWS},
-        test_split="test",
-        doc_to_text="sentence",
-        doc_to_choice="options",
-        doc_to_target=1,
-        fewshot_config={"sampler": "first_n"},
-        formats=fields,
-    )
-    task = ConfigurableTask(config)
+    task = blanks(format_name=None, formats=fields)
     context = "Question: _ broke first.\nA. The rope\nB. The chain\nAnswer:"
     assert scored(task, 2) == [(context, " The rope"), (context, " The chain")]
     shown, _ = scored(task, 2, num_fewshot=1)[0]
@@ -124,15 +109,7 @@ def test_labels_are_shown_and_texts_are_scored() -> None:
 def task_of(fmt: dict[str, Any] | str, rows: list[dict[str, Any]], **keys: Any) -> ConfigurableTask:
     """Rows with ``q``, ``c`` and ``t`` under a format, with the first rows as examples."""
     fields = {"doc_to_text": "q", "doc_to_choice": "c", "doc_to_target": "t", **keys}
-    config = TaskConfig(
-        task="t",
-        custom_dataset=lambda: {"test": rows},
-        test_split="test",
-        fewshot_config={"sampler": "first_n"},
-        formats=fmt,
-        **fields,
-    )
-    return ConfigurableTask(config)
+    return choice_task(rows, fewshot_config={"sampler": "first_n"}, formats=fmt, **fields)
 
 
 WEATHER = [
@@ -233,25 +210,9 @@ def test_marks_of_templates_in_texts_and_docs_are_shown_as_they_are(
         {"question": "%s \0 %%?", "choices": MARKS, "n": 7},
         {"question": "{choice}", "choices": MARKS[::-1], "n": 7},
     ]
-    config = TaskConfig(
-        task="marks",
-        custom_dataset=lambda: {"test": rows},
-        test_split="test",
-        doc_to_text="question",
-        doc_to_context=context,
-        doc_to_choice="choices",
-        doc_to_target=1,
-        formats={
-            "marked": {
-                "type": "mcqa",
-                "question_prefix": None,
-                "choice_labels": "letters",
-                "answer_prompt": "% A:",
-                **keys,
-            }
-        },
-    )
-    task = ConfigurableTask(config, format_name="marked")
+    marked = {"type": "mcqa", "question_prefix": None, "answer_prompt": "% A:", **keys}
+    asked = {"doc_to_context": context, "doc_to_target": 1, "formats": {"marked": marked}}
+    task = choice_task(rows, "marked", **asked)
     passage = "" if context is None else "%s of 7\n"
     for doc_id, row in enumerate(rows * 2):
         lines = [f"{label}. {text}" for label, text in zip("ABC", row["choices"], strict=True)]

@@ -39,6 +39,7 @@ from lm_eval.errors import (
 )
 from lm_eval.formats.compile import format_names, get_format
 from lm_eval.tasks import TaskManager
+from tests.support.choice_task import choice_config
 
 STOCK = jinja2.Environment()
 DOC = {"question": "Question text", "choices": ["choice1", "choice2", "choice3", "choice4"]}
@@ -320,13 +321,7 @@ CHOICE_FORMATS = [
 def test_task_config_strings_are_equal_for_any_doc(name: str, data: st.DataObject) -> None:
     labels = get_format(name).choice_labels
     doc = data.draw(answered_docs(len(labels) if isinstance(labels, tuple) else None))
-    config = TaskConfig(
-        task="t",
-        doc_to_text="question",
-        doc_to_choice="choices",
-        doc_to_target="answer",
-        formats=name,
-    )
+    config = choice_config(formats=name)
     assert isinstance(config.doc_to_text, str)
     assert STOCK.from_string(config.doc_to_text).render(doc) == config.doc_to_text(doc)
     scored = STOCK.from_string(config.doc_to_choice).render(doc)
@@ -342,27 +337,14 @@ def test_task_config_strings_are_equal_for_any_doc(name: str, data: st.DataObjec
     ("target_type", "answer"), [("index", "2"), ("one_based", "3"), ("text", "z"), ("one_based", 3)]
 )
 def test_the_target_s_jinja_follows_target_type(target_type: str, answer: Any) -> None:
-    config = TaskConfig(
-        task="t",
-        doc_to_text="question",
-        doc_to_choice="choices",
-        doc_to_target="answer",
-        target_type=target_type,
-        formats="mcqa",
-    )
+    config = choice_config(target_type=target_type, formats="mcqa")
     doc = {"question": "q", "choices": ["x", "y", "z"], "answer": answer}
     assert STOCK.from_string(config.doc_to_target).render(doc) == "2"
     assert config.doc_to_target(doc) == 2
 
 
 def test_ranking_shows_its_prompt_as_jinja_too() -> None:
-    config = TaskConfig(
-        task="t",
-        doc_to_text="question",
-        doc_to_choice="choices",
-        doc_to_target="order",
-        formats="ranking",
-    )
+    config = choice_config(doc_to_target="order", formats="ranking")
     doc = {"question": "q", "choices": ["x", "y", "z"], "order": [2, 0, 1]}
     assert STOCK.from_string(config.doc_to_text).render(doc) == config.doc_to_text(doc)
     assert config.doc_to_target(doc) == "C, A, B"
@@ -394,13 +376,7 @@ FORMAT_TEXTS = [
     "field", ["instruction", "question_prefix", "answer_instruction", "answer_prompt"]
 )
 def test_format_texts_are_equal_in_stock_jinja(text: str, labels: Any, field: str) -> None:
-    config = TaskConfig(
-        task="t",
-        doc_to_text="question",
-        doc_to_choice="choices",
-        doc_to_target="answer",
-        formats={"type": "mcqa", "choice_labels": labels, field: text},
-    )
+    config = choice_config(formats={"type": "mcqa", "choice_labels": labels, field: text})
     doc = {"question": " q ", "choices": ["one", "two", "three"], "answer": 1}
     assert STOCK.from_string(config.doc_to_text).render(doc) == config.doc_to_text(doc)
 

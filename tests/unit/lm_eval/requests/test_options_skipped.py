@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from lm_eval import simple_evaluate
-from lm_eval.api.task import ConfigurableTask, TaskConfig
+from lm_eval.api.task import ConfigurableTask
 from lm_eval.cli import main
 from lm_eval.errors import AmbiguousGoldError, FieldError, FormatError, UsageError
 from lm_eval.requests.options import ranges
 from lm_eval.run.plan import RunOptions
 from lm_eval.run.prepare import askable, prepare
+from tests.support.choice_task import choice_task
 
 Keys = dict[str, Any]
 FEW = "fewer than two choices"
@@ -35,15 +36,7 @@ def rows(count: int, **changes: Keys) -> list[Keys]:
 
 
 def task(docs: list[Keys], format_name: str | None = "mcqa", **keys: Any) -> ConfigurableTask:
-    settings: Keys = {
-        "task": "t",
-        "custom_dataset": lambda: {"test": docs},
-        "test_split": "test",
-        "doc_to_text": "question",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-    }
-    return ConfigurableTask(TaskConfig(**{**settings, **keys}), format_name=format_name)
+    return choice_task(docs, format_name, **keys)
 
 
 BROKEN = {

@@ -12,21 +12,13 @@ from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.api.template import gpqa_template, mmlu_template
 from lm_eval.config.yaml import load_yaml
 from lm_eval.errors import ConfigError, FormatError
+from tests.support.choice_task import choice_config
 
 DOC = {"question": "q", "other": "o", "choices": ["x", "y"], "answer": 1}
 
 
 def config(**keys: Any) -> TaskConfig:
-    fields: dict[str, Any] = {
-        "task": "t",
-        "custom_dataset": lambda: {"test": [DOC]},
-        "test_split": "test",
-        "doc_to_text": "question",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-        "output_type": "multiple_choice",
-    }
-    return TaskConfig(**{**fields, **keys})
+    return choice_config([DOC], **{"output_type": "multiple_choice", **keys})
 
 
 def prompt(a_config: TaskConfig, format_name: str | None = None) -> str:

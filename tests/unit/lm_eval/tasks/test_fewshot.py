@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from lm_eval.api.task import ConfigurableTask, TaskConfig
+from lm_eval.api.task import ConfigurableTask
 from lm_eval.errors import LmEvalError, UsageError
 from lm_eval.formats.compile import format_names
 from lm_eval.requests import PromptOptions, build_requests
+from tests.support.choice_task import choice_task
 
 
 def rows(name: str, count: int) -> list[dict[str, Any]]:
@@ -21,15 +22,11 @@ def rows(name: str, count: int) -> list[dict[str, Any]]:
 
 def task(format_name: str | None = "mcqa", **keys: Any) -> ConfigurableTask:
     fields: dict[str, Any] = {
-        "task": "t",
         "custom_dataset": lambda: {"test": rows("t", 12), "train": rows("s", 9)},
-        "test_split": "test",
         "training_split": "train",
-        "doc_to_text": "question",
-        "doc_to_choice": "choices",
         "doc_to_target": "order" if format_name == "ranking" else "answer",
     }
-    return ConfigurableTask(TaskConfig(**{**fields, **keys}), format_name=format_name)
+    return choice_task(format_name=format_name, **{**fields, **keys})
 
 
 def shots(a_task: ConfigurableTask, count: int, seed: int = 1234) -> list[tuple[int, ...]]:

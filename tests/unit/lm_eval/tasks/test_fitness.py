@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.errors import FormatError, LmEvalWarning
+from tests.support.choice_task import choice_task
 
 DOCS = [
     {"question": f"{n} + {n}?", "choices": [f"{n}", f"{2 * n}", "ten"], "answer": 1}
@@ -18,15 +18,7 @@ SHOWN = "{{question}}\nA. {{choices[0]}}\nB. {{choices[1]}}\nC. {{choices[2]}}\n
 
 
 def check(format_name: str = "mcqa", docs: Any = DOCS, **keys: Any) -> None:
-    fields: dict[str, Any] = {
-        "task": "t",
-        "custom_dataset": lambda: {"test": docs},
-        "test_split": "test",
-        "doc_to_text": "question",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-    }
-    ConfigurableTask(TaskConfig(**{**fields, **keys}), format_name=format_name).check_fitness()
+    choice_task(docs, format_name, **keys).check_fitness()
 
 
 def test_raw_fields_are_fine() -> None:
@@ -97,16 +89,8 @@ def test_punctuation_and_white_space_are_no_text(text: str) -> None:
 
 def test_the_tasks_own_rules_are_left_alone() -> None:
     """Document 000: a task without template or format works as before."""
-    config = TaskConfig(
-        task="t",
-        custom_dataset=lambda: {"test": DOCS},
-        test_split="test",
-        doc_to_text=SHOWN,
-        doc_to_choice=["A", "B", "C"],
-        doc_to_target="answer",
-        output_type="multiple_choice",
-    )
-    task = ConfigurableTask(config)
+    own = {"doc_to_text": SHOWN, "doc_to_choice": ["A", "B", "C"]}
+    task = choice_task(DOCS, **own, output_type="multiple_choice")
     task.check_fitness()
     asked = task.ask(0)
     assert asked.turn.user == "1 + 1?\nA. 1\nB. 2\nC. ten\nAnswer:"

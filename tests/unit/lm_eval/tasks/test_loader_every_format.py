@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lm_eval.api.task import TaskConfig
 from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.tasks.loader import every_format
+from tests.support.choice_task import choice_config
 
 Keys = dict[str, Any]
 
@@ -27,17 +27,9 @@ def rows(count: int, **changes: Keys) -> list[Keys]:
 
 def formats(docs: list[Keys], **keys: Any) -> tuple[list[str], str]:
     """The formats that are taken, and what is said about the others."""
-    settings: Keys = {
-        "task": "t",
-        "custom_dataset": lambda: {"test": docs},
-        "test_split": "test",
-        "doc_to_text": "question",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-    }
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        tasks = every_format(TaskConfig(**{**settings, **keys}), parity=False)
+        tasks = every_format(choice_config(docs, **keys), parity=False)
     assert all(issubclass(one.category, LmEvalWarning) for one in caught)
     return [str(task.format_name) for task in tasks], "\n".join(str(one.message) for one in caught)
 

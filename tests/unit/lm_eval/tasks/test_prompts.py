@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from lm_eval.api.task import ConfigurableTask, TaskConfig
+from lm_eval.api.task import ConfigurableTask
 from lm_eval.cli import main
 from lm_eval.errors import ConfigError, FormatError, GoldError, LmEvalWarning
 from lm_eval.formats.compile import compile_format, get_format
 from lm_eval.requests import PromptOptions, build_requests
 from lm_eval.tasks.fitness import lacks_rationale
+from tests.support.choice_task import choice_task
 from tests.support.command_line import run_inside
 
 DOCS = [
@@ -30,16 +31,7 @@ DOCS = [
 
 
 def task(format_name: str | None, docs: Any = DOCS, **keys: Any) -> ConfigurableTask:
-    fields: dict[str, Any] = {
-        "task": "t",
-        "custom_dataset": lambda: {"test": docs},
-        "test_split": "test",
-        "doc_to_text": "question",
-        "doc_to_rationale": "why",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-    }
-    return ConfigurableTask(TaskConfig(**{**fields, **keys}), format_name=format_name)
+    return choice_task(docs, format_name, **{"doc_to_rationale": "why", **keys})
 
 
 def shot(asked: ConfigurableTask, place: int = 0) -> str:

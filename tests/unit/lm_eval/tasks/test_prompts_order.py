@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.api.task import ConfigurableTask, TaskConfig
+from lm_eval.api.task import ConfigurableTask
 from lm_eval.errors import ConfigError, FormatError, LmEvalWarning
 from lm_eval.formats.compile import format_names
 from lm_eval.formats.items import Item
 from lm_eval.tasks.loader import every_format
 from lm_eval.tasks.prompts import shuffled, shuffled_order
+from tests.support.choice_task import choice_task
 
 ROWS = [
     {"question": f"q{n} is _, or not", "options": [f"{sign}{n}" for sign in ("right ", *"xyz")]}
@@ -23,16 +24,8 @@ ROWS = [
 
 
 def task(format_name: str | None = "mcqa", rows: Any = ROWS, **keys: Any) -> ConfigurableTask:
-    fields: dict[str, Any] = {
-        "task": "t",
-        "custom_dataset": lambda: {"test": rows},
-        "test_split": "test",
-        "doc_to_text": "question",
-        "doc_to_choice": "options",
-        "doc_to_target": 0,
-        "shuffle_choices": 1,
-    }
-    return ConfigurableTask(TaskConfig(**{**fields, **keys}), format_name=format_name)
+    own = {"doc_to_choice": "options", "doc_to_target": 0, "shuffle_choices": 1}
+    return choice_task(rows, format_name, **{**own, **keys})
 
 
 @given(choices=st.lists(st.text(max_size=3), min_size=2, max_size=8), question=st.text(max_size=5))

@@ -7,11 +7,12 @@ from typing import Any
 import jinja2
 import pytest
 
-from lm_eval.api.task import ConfigurableTask, TaskConfig
+from lm_eval.api.task import ConfigurableTask
 from lm_eval.errors import ConfigError, FieldError, FormatError, LmEvalWarning
 from lm_eval.formats.compile import compile_format, get_format
 from lm_eval.run.plan import RunOptions
 from lm_eval.run.prepare import prepare
+from tests.support.choice_task import choice_task
 
 DOCS = [
     {"question": f"What is 1{n} + 1?", "choices": [f"{n}", f"1{n + 1}", "ten"], "answer": 1}
@@ -20,16 +21,8 @@ DOCS = [
 
 
 def task(format_name: str | None = None, docs: Any = DOCS, **keys: Any) -> ConfigurableTask:
-    fields: dict[str, Any] = {
-        "task": "t",
-        "custom_dataset": lambda: {"test": docs},
-        "test_split": "test",
-        "doc_to_text": "question",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-    }
-    fields |= {} if format_name else {"output_type": "multiple_choice"}
-    return ConfigurableTask(TaskConfig(**{**fields, **keys}), format_name=format_name)
+    plain = {} if format_name else {"output_type": "multiple_choice"}
+    return choice_task(docs, format_name, **{**plain, **keys})
 
 
 def shows_choices(asked: ConfigurableTask) -> bool | None:

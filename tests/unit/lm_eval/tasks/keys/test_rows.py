@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.api.task import ConfigurableTask, TaskConfig
+from lm_eval.api.task import ConfigurableTask
 from lm_eval.cli import main
 from lm_eval.errors import (
     AmbiguousGoldError,
@@ -28,6 +28,7 @@ from lm_eval.requests import PromptOptions, build_requests
 from lm_eval.requests.options import SkippedDocs, allowed_count
 from lm_eval.tasks.keys.rows import RowFilter
 from lm_eval.tasks.loader import TaskManager, every_format
+from tests.support.choice_task import choice_task
 from tests.support.command_line import run_inside
 
 SUBJECTS = ("biology", "physics", "law")
@@ -44,16 +45,8 @@ ROWS = [
 
 
 def task(rows: Any = ROWS, **keys: Any) -> ConfigurableTask:
-    fields: dict[str, Any] = {
-        "task": "t",
-        "custom_dataset": lambda: {"test": rows, "dev": list(reversed(rows))},
-        "test_split": "test",
-        "doc_to_text": "question",
-        "doc_to_choice": "choices",
-        "doc_to_target": "answer",
-        "formats": "mcqa",
-    }
-    return ConfigurableTask(TaskConfig(**{**fields, **keys}))
+    splits = {"test": rows, "dev": list(reversed(rows))}
+    return choice_task(**{"custom_dataset": lambda: splits, "formats": "mcqa", **keys})
 
 
 @pytest.mark.parametrize(
