@@ -20,9 +20,8 @@ from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.enforcer import Dialect
 from lm_eval.models.api.generation import estimated_for_server
 from lm_eval.models.api.probe import ServerCheck, probe
-from lm_eval.models.api.replies import NextTokens, tokens_used
+from lm_eval.models.api.replies import NextTokens, decoded, encoded, tokens_used
 from lm_eval.models.api.scoring import Ability
-from lm_eval.models.api.sender import decoded, encoded
 from lm_eval.models.api.settings import check_addresses
 from lm_eval.models.api.tokens import ServerFacts
 from lm_eval.models.base import LM, Capabilities, EncodedPair, ExtensibleLM, overridden, peek

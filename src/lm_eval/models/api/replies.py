@@ -6,11 +6,16 @@ asked for is an ``UnfitReply`` that says what is wrong with it, never a score or
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
-from lm_eval.errors import ModelError
+from lm_eval.errors import MissingExtraError, ModelError
+from lm_eval.formats.readers.reply import find_thinking
+from lm_eval.models.api.settings import INSTALL_EXTRA
+from lm_eval.models.sampling import valid_text
 from lm_eval.requests import Reply
 from lm_eval.requests.values import Usage
 
@@ -70,6 +75,44 @@ def shown(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
+# JSON
+
+
+def encoded(payload: Any) -> bytes:
+    """A request's body as JSON."""
+    try:
+        return _orjson().dumps(payload)  # type: ignore[no-any-return]
+    except TypeError:  # half a surrogate pair, or a number type of a package
+        return valid_text(json.dumps(payload, ensure_ascii=False, default=_plain)).encode()
+
+
+def decoded(body: bytes) -> Any:
+    """A reply's JSON: an object or a list. Anything else counts as a broken reply."""
+    value = _orjson().loads(body)
+    if not isinstance(value, dict | list):
+        raise ValueError(f"it is JSON, but neither an object nor a list: {shown(value)}")
+    return value
+
+
+@cache
+def _orjson() -> Any:
+    try:
+        import orjson
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Models behind a server need orjson ({error}).", install=INSTALL_EXTRA
+        ) from error
+    return orjson
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "item"):
+        return value.item()
+    raise ModelError(
+        f"A request cannot contain {type(value).__name__} {value!r}: use plain values."
+    )
+
+
 # Generated text
 
 
@@ -108,6 +151,47 @@ def _text(content: Any) -> str:
     if isinstance(content, list):
         return "".join(_text(p.get("text") if isinstance(p, Mapping) else p) for p in content)
     return "" if content is None else str(content)
+
+
+def as_reply(text: Any, outputs: Any, index: int) -> Reply:
+    """A parser's text as a ``Reply``; why it ended is known if the reply has OpenAI's shape."""
+    if isinstance(text, Reply):
+        return text
+    finish = None
+    if isinstance(outputs, Mapping) and isinstance(outputs.get("choices"), list):
+        choices = choices_of(outputs)
+        finish = finish_of(choices[index]) if index < len(choices) else None
+    return Reply("" if text is None else str(text), finish=finish)
+
+
+def without_reasoning(reply: Reply, mark: str | None) -> Reply:
+    """What follows the last ``mark``; the whole reply if there is none."""
+    if not mark or mark not in reply:
+        return reply
+    reasoning, _, answer = reply.rpartition(mark)
+    return Reply(answer.lstrip(), finish=reply.finish, reasoning=reply.reasoning or reasoning)
+
+
+def cut_reply(reply: Reply, stops: Sequence[str]) -> Reply:
+    """The reply up to the first stop string outside of a thought; unchanged if there is none."""
+    found = [stop for stop in stops if stop and stop in reply]
+    if not found:
+        return reply
+    text = str(reply)
+    thoughts = find_thinking(text).spans
+    ends = [end for stop in found if (end := _first_outside(text, stop, thoughts)) is not None]
+    return Reply(text[: min(ends)], finish="stop", reasoning=reply.reasoning) if ends else reply
+
+
+def _first_outside(text: str, stop: str, spans: Sequence[tuple[int, int]]) -> int | None:
+    """Where ``stop`` first begins in ``text`` outside of the spans."""
+    at = text.find(stop)
+    while at >= 0:
+        inside = next((end for start, end in spans if start <= at < end), None)
+        if inside is None:
+            return at
+        at = text.find(stop, inside)
+    return None
 
 
 # Log-probs

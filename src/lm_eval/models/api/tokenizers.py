@@ -20,7 +20,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from lm_eval.errors import MissingExtraError, ModelError, RequestError
-from lm_eval.models.api.sender import Sender, decoded, encoded
+from lm_eval.models.api.calls import ServerCaller
+from lm_eval.models.api.replies import decoded, encoded
 from lm_eval.models.api.settings import INSTALL_EXTRA, server_root
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.sampling import valid_text
@@ -171,7 +172,9 @@ class RemoteTokenizer(ServerTokenizer):
     has no such endpoint.
     """
 
-    def __init__(self, name: str, model: str, addresses: Sequence[str], sender: Sender) -> None:
+    def __init__(
+        self, name: str, model: str, addresses: Sequence[str], sender: ServerCaller
+    ) -> None:
         self.name = name
         self._model = model
         self._sender = sender
