@@ -48,12 +48,15 @@ def test_a_model_and_its_revisions(session: tuple[dict[str, Any], str]) -> None:
 @pytest.mark.parametrize(
     ("step", "message"),
     [
-        ("no revision", "org/tiny has no revision 'v9' at http://127.0.0.1"),
-        ("no model", "has no model of that name or keeps it private. Check pretrained="),
+        ("no revision", "does not give config.json of its revision 'v9'. It says:\n"),
+        ("no revision", "Revision Not Found for url: http://127.0.0.1"),
+        ("no model", "is not a folder here, and the hub (http://127.0.0.1"),
+        ("no model", "If you are trying to access a private or gated repo, make sure you are auth"),
         ("no weights", "cannot load the weights of org/bare"),
-        ("gated", "only to accounts that accepted its licence. Accept it at http://127.0.0.1"),
-        ("no adapter", "org/bare at revision 'main' has no adapter_config.json on the hub"),
-        ("no tokenizer", "Check tokenizer="),
+        ("gated", "Cannot access gated repo for url http://127.0.0.1"),
+        ("no adapter", "peft=org/bare is not a folder here, and the hub"),
+        ("no adapter", "does not give adapter_config.json of its revision 'main'. It says:\n"),
+        ("no tokenizer", "tokenizer="),
         ("wrong token", "the hub refuses this machine's token (log in again, or correct or unset"),
     ],
 )

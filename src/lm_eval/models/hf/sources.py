@@ -215,28 +215,17 @@ class _HubName:
         from huggingface_hub import constants
         from huggingface_hub.errors import (
             EntryNotFoundError,
-            GatedRepoError,
             RepositoryNotFoundError,
             RevisionNotFoundError,
         )
 
-        name, revision, hub = self.name, self.revision, constants.ENDPOINT
-        status = error.response.status_code
-        messages = {
-            GatedRepoError: f"The hub gives {name} only to accounts that accepted its licence. "
-            f"Accept it at {hub}/{name}, then log in with `hf auth login` or set HF_TOKEN.",
-            RevisionNotFoundError: f"{name} has no revision {revision!r} at {hub}. Give a branch, tag "
-            "or commit.",
-            RepositoryNotFoundError: f"There is no folder {name!r} here, and the hub ({hub}) has no "
-            f"model of that name or keeps it private. Check {self.kind}=, or log in with "
-            "`hf auth login`.",
-            EntryNotFoundError: f"{name} at revision {revision!r} has no "
-            f"{' and no '.join(self.files)} on the hub, so {self.kind}= cannot take it. Of a model "
-            "in GGUF files, download one and give its path.",
-        }
-        for kind, message in messages.items():
-            if isinstance(error, kind):
-                raise ModelError(message) from error
+        hub, status = constants.ENDPOINT, error.response.status_code
+        # One that is private or gated counts as not found.
+        if isinstance(error, RepositoryNotFoundError | RevisionNotFoundError | EntryNotFoundError):
+            raise ModelError(
+                f"{self.kind}={self.name} is not a folder here, and the hub ({hub}) does not give "
+                f"{' or '.join(self.files)} of its revision {self.revision!r}. It says:\n{error}"
+            ) from error
         if status == _UNAUTHORISED:
             return (
                 "the hub refuses this machine's token (log in again, or correct or unset HF_TOKEN)"
