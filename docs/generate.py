@@ -147,8 +147,10 @@ def conventions_table() -> str:
 
 def formats_table() -> str:
     rows = []
-    for name in general_names():
+    for name in format_names():
         fmt = get_format(name)
+        if fmt.kind == "convention":
+            continue
         labels = fmt.choice_labels
         shown = (
             "none"
@@ -165,8 +167,8 @@ FIELD_TEXT = {
     "name": "The format's name; by default the file's name.",
     "summary": "One line for `lm-eval ls formats`. Changes no prompt and no fingerprint.",
     "version": "Raise it when you change a prompt or a reader: old scores are no longer comparable.",
-    "kind": "`general`, or `convention`: a published prompt for one benchmark, left out of `task@*`. "
-    "Changes no prompt and no fingerprint.",
+    "kind": "`general`; `convention`, a published prompt for one benchmark; or `check`, which tests the "
+    "benchmark itself. `task@*` takes general ones only. Changes no prompt and no fingerprint.",
     "num_fewshot": "The examples of a convention, whatever number the task has. Changes no fingerprint.",
     "output_type": "`multiple_choice` scores continuations, `generate_until` generates and reads, "
     "`loglikelihood` scores the target alone.",

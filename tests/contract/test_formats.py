@@ -232,10 +232,11 @@ def test_question_and_choices_come_through_unchanged(
         wanted = asked.partition(BLANK)
         assert filled == [f"{wanted[0]}{choice} {wanted[2].strip()}" for choice in choices]
         return
-    if not fmt.show_question:
+    if not fmt.show_question and fmt.kind != "check":
         assert all(asked in one for one in fmt.continuations(item))
         return
-    assert asked in turn.user
+    if fmt.show_question:
+        assert asked in turn.user
     if fmt.shows_labels:
         assert all(choice in turn.user for choice in choices)
 

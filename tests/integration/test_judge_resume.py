@@ -87,7 +87,8 @@ def test_killed_five_times(tmp_path: Path) -> None:
     assert "resuming: " in said
     assert files(work) == undisturbed, seed
     assert set(sent) == set(asked)
-    assert sent.total() <= asked.total() + 5 * AT_ONCE, seed
+    # A kill loses what is in flight and what was just answered: its place is free before it is on disk.
+    assert sent.total() <= asked.total() + 5 * 2 * AT_ONCE, seed
     assert not list((tmp_path / "out").glob(".unfinished*"))
     written = b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
     assert KEY.encode() not in written

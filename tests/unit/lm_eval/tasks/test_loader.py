@@ -131,6 +131,11 @@ def test_every_builtin_that_fits(folder: Path, write: Write) -> None:
         assert load(folder, "s@*") == ["s@cot", "s@qa", "s@open", "s@boxed", "s@continuation"]
 
 
+def test_a_check_of_a_benchmark_hides_the_question(folder: Path, write: Write) -> None:
+    write("t.yaml", "task: t\n" + BASE)
+    assert first_prompt(folder, "t@choices_only") == "A. 3\nB. 4\nC. 5\nAnswer:"
+
+
 def test_no_format_fits(folder: Path, write: Write) -> None:
     write("t.yaml", "task: t\n" + BASE.replace("doc_to_target: answer\n", ""))
     with pytest.raises(UsageError, match="no format that its fields can fill"):
