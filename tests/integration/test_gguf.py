@@ -278,7 +278,11 @@ def test_an_interrupted_stream_leaves_no_trace(lm: GgufLM) -> None:
 def test_wrong_files(tmp_path: Path, lm: GgufLM) -> None:
     (tmp_path / "text.gguf").write_text("hello")
     (tmp_path / "cut.gguf").write_bytes(lm.engine.path.read_bytes()[:4096])
-    wrong = {"nowhere.gguf": "no model file", "text.gguf": "not a GGUF file", "cut.gguf": "cannot"}
+    wrong = {
+        "nowhere.gguf": "There is no file .*nowhere.gguf. Check the path given with --model_args path=",
+        "text.gguf": "not a GGUF file",
+        "cut.gguf": "cannot",
+    }
     for name, message in wrong.items():
         with pytest.raises(ModelError, match=message):
             GgufLM(path=tmp_path / name)

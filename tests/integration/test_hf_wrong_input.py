@@ -60,7 +60,7 @@ def copy(folder: Path, target: Path, **config: Any) -> Path:
         ({"revision": "v9"}, "revision=v9 is for names on the hub"),
         ({"tokenizer": "/nowhere"}, "no folder /nowhere. Give tokenizer="),
         ({"tokenizer": "."}, r"tokenizer=\.: the folder has no tokenizer_config.json"),
-        ({"peft": "."}, "no adapter_config.json, so it is not an adapter"),
+        ({"peft": "."}, r"peft=\.: the folder has no adapter_config.json\. It holds"),
         ({"peft": "/nowhere/adapter"}, "There is no folder /nowhere/adapter. Give peft="),
     ],
 )

@@ -24,6 +24,11 @@ from lm_eval.errors import ModelError
 # trims content, in which case the prompt must not end in white space either.
 _END_MARK = "⟦lm-eval:message-ends-here⟧ "
 
+TEMPLATE_ERRORS = (
+    *(TemplateError, TypeError, ValueError, AttributeError, LookupError, ArithmeticError),
+)
+"""What a template may raise for messages that it does not take."""
+
 
 class ChatTemplate:
     """One compiled template. ``tokens`` are its variables such as ``bos_token``."""
@@ -71,15 +76,8 @@ class ChatTemplate:
                 documents=None,
                 **self._tokens,
             )
-        except (
-            TemplateError,
-            TypeError,
-            ValueError,
-            AttributeError,
-            LookupError,
-            ArithmeticError,
-        ) as error:
-            raise self._refusal(messages, error) from error
+        except TEMPLATE_ERRORS as error:
+            raise refusal(self.model, messages, error) from error
 
     def render_open(self, messages: Sequence[Mapping[str, str]]) -> str:
         """The chat up to the end of its last message's text: the model goes on from there."""
@@ -95,13 +93,15 @@ class ChatTemplate:
         keeps_spaces = text.startswith(_END_MARK, end)
         return text[:end] if keeps_spaces else text[:end].rstrip()
 
-    def _refusal(self, messages: Sequence[Mapping[str, str]], error: Exception) -> ModelError:
-        roles = [message["role"] for message in messages]
-        reason = str(error).rstrip(".") or type(error).__name__
-        return ModelError(
-            f"The chat template of {self.model} refuses these messages "
-            f"(roles: {', '.join(roles)}): {reason}. {_advice(roles)}"
-        )
+
+def refusal(model: str, messages: Sequence[Mapping[str, str]], error: Exception) -> ModelError:
+    """The error for messages that the chat template of a model does not take."""
+    roles = [message["role"] for message in messages]
+    reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
+    return ModelError(
+        f"The chat template of {model} refuses these messages "
+        f"(roles: {', '.join(roles)}): {reason}. {_advice(roles)}"
+    )
 
 
 def _advice(roles: Sequence[str]) -> str:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError, listing
-from lm_eval.models.local.weights import file_digest
+from lm_eval.models.local.weights import check_gguf, file_digest
 from lm_eval.text.files import cache_folder
 
 _NEEDED_FILES = {
@@ -30,6 +30,11 @@ _NEEDED_FILES = {
     "peft": ("adapter_config.json",),
 }
 """Argument → files of which a folder or a repository must hold one."""
+_WHAT_NEXT = {
+    "pretrained": "Give the folder that `save_pretrained` wrote or the hub's files were saved to.",
+    "tokenizer": "Leave tokenizer= out to use the model's own.",
+    "peft": "Give the folder that PEFT's save_pretrained wrote.",
+}
 _PROBE_S = 5
 _UNAUTHORISED = 401
 OBJECT = "object"
@@ -102,12 +107,7 @@ def find_source(name: str, revision: str | None = None, *, kind: str = "pretrain
 
 
 def _gguf_source(name: str, path: Path, kind: str) -> ModelSource:
-    if not path.is_file():
-        raise ModelError(f"There is no file {path}. Check the path given with {kind}=….")
-    with path.open("rb") as file:
-        magic = file.read(4)
-    if magic != b"GGUF":
-        raise ModelError(f"{path} is not a GGUF file (it begins with {magic!r}).")
+    check_gguf(path, kind)
     try:
         import gguf  # noqa: F401 (transformers needs it to read the file)
     except ImportError as error:
@@ -121,28 +121,17 @@ def _gguf_source(name: str, path: Path, kind: str) -> ModelSource:
 
 def _check_folder(path: Path, kind: str) -> None:
     wanted = _NEEDED_FILES[kind]
-    if any((path / name).is_file() for name in wanted):
-        return
     files = sorted(file.name for file in path.iterdir())
-    holds = f"It holds: {listing(files, 8)}."
-    if kind == "peft":
-        raise ModelError(
-            f"peft={path}: the folder has no {wanted[0]}, so it is not an adapter. {holds} Give the "
-            "folder that PEFT's save_pretrained wrote."
-        )
-    if kind == "tokenizer":
-        raise ModelError(
-            f"tokenizer={path}: the folder has no {' and no '.join(wanted)}. {holds} Leave "
-            "tokenizer= out to use the model's own."
-        )
-    what_next = "Give the folder that `save_pretrained` wrote or the hub's files were saved to."
-    if (path / "adapter_config.json").is_file():
+    if any(name in files for name in wanted):
+        return
+    what_next = _WHAT_NEXT[kind]
+    if kind == "pretrained" and "adapter_config.json" in files:
         what_next = f"It holds an adapter: give its base model, and peft={path}."
-    elif ggufs := [name for name in files if name.endswith(".gguf")]:
+    elif kind == "pretrained" and (ggufs := [name for name in files if name.endswith(".gguf")]):
         what_next = f"It holds a GGUF file: give pretrained={path / ggufs[0]}."
     raise ModelError(
-        f"The folder {path} has no config.json, so it is not a model that transformers can load. "
-        f"{holds} {what_next}"
+        f"{kind}={path}: the folder has no {' and no '.join(wanted)}. It holds: {listing(files, 8)}. "
+        f"{what_next}"
     )
 
 

@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
-from jinja2 import TemplateError
-
 from lm_eval.errors import ModelError
 from lm_eval.models.base import LM, Capabilities, is_ours
 from lm_eval.models.borders import encode_pairs
+from lm_eval.models.chat_template import TEMPLATE_ERRORS, refusal
 from lm_eval.models.hf.loading import find_tokenizer, import_torch, load_config, load_tokenizer
 from lm_eval.models.hf.options import chat_arguments, read_backend
 from lm_eval.models.hf.sources import converted, find_source
@@ -166,14 +165,8 @@ class Tokens:
                     **self.chat_arguments,
                 )
             )
-        except (TemplateError, TypeError, ValueError, LookupError, AttributeError) as error:
-            roles = ", ".join(message["role"] for message in messages)
-            reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
-            raise ModelError(
-                f"The chat template of {self.model_name} refuses these messages (roles: {roles}): "
-                f"{reason}. Try without --system_instruction, with --fewshot_as_multiturn false, "
-                "or without --apply_chat_template."
-            ) from error
+        except TEMPLATE_ERRORS as error:
+            raise refusal(self.model_name, messages, error) from error
 
 
 def tokenizer_json(tokenizer: Any, model_name: str) -> str:

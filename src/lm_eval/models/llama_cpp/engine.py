@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import MissingExtraError, ModelError
+from lm_eval.models.local.weights import check_gguf
 from lm_eval.models.sampling import valid_text
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Engine:
     # -- the model ---------------------------------------------------------------------------
 
     def _load(self, path: Path) -> Any:
-        _check_file(path)
+        check_gguf(path, "path")
         self._llama.disable_logging()
         self._llama.ggml_backend_load_all()
         try:
@@ -310,28 +311,6 @@ class Engine:
                 part.close()
         self._context = None
         self._cells = 0
-
-
-def _check_file(path: Path) -> None:
-    if path.is_dir():
-        files = sorted(p.name for p in path.glob("*.gguf"))
-        hint = f"It holds {', '.join(files[:5])}." if files else "It holds no .gguf file."
-        raise ModelError(f"{path} is a folder, not a GGUF file. {hint} Give the file's path.")
-    if not path.is_file():
-        raise ModelError(
-            f"There is no model file {path}. Check the path given with --model_args path=…, "
-            "or leave it out to use the default model."
-        )
-    try:
-        with path.open("rb") as file:
-            magic = file.read(4)
-    except OSError as error:
-        raise ModelError(f"Cannot read {path}: {error.strerror}. Check its permissions.") from error
-    if magic != b"GGUF":
-        raise ModelError(
-            f"{path} is not a GGUF file (it begins with {magic!r}). Convert the model with "
-            "llama.cpp's convert_hf_to_gguf.py, or download a .gguf file."
-        )
 
 
 def _token_or_none(token: int) -> int | None:

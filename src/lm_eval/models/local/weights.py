@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from lm_eval.errors import ModelError, listing
 from lm_eval.text.files import cache_folder, write_whole
 from lm_eval.text.progress import Progress
 
@@ -24,6 +25,28 @@ KEPT_FROM_BYTES = 64 * 2**20
 _BLOCK = 8 * 2**20
 _SETTLED_S = 2.0
 """A file that changed less than this long ago may change again under the same time stamp."""
+
+
+def check_gguf(path: Path, argument: str) -> None:
+    """Refuse a path, given with an argument of this name, where there is no GGUF file."""
+    if path.is_dir():
+        files = listing(sorted(p.name for p in path.glob("*.gguf")), 5)
+        hint = f"It holds {files}." if files else "It holds no .gguf file."
+        raise ModelError(f"{path} is a folder, not a GGUF file. {hint} Give the file's path.")
+    try:
+        with path.open("rb") as file:
+            magic = file.read(4)
+    except FileNotFoundError:
+        raise ModelError(
+            f"There is no file {path}. Check the path given with --model_args {argument}=…."
+        ) from None
+    except OSError as error:
+        raise ModelError(f"Cannot read {path}: {error.strerror}. Check its permissions.") from error
+    if magic != b"GGUF":
+        raise ModelError(
+            f"{path} is not a GGUF file (it begins with {magic!r}). Convert the model with "
+            "llama.cpp's convert_hf_to_gguf.py, or download a .gguf file."
+        )
 
 
 def file_digests(files: Iterable[Path]) -> dict[Path, str]:
