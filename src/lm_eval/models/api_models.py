@@ -433,18 +433,18 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     ) -> list[tuple[float, bool]]:
         return ExtensibleLM.loglikelihood(self, requests)
 
-    def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
+    def _answers(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
         first, requests = peek(requests)
         if first is None:
             return
         self._calls.header()  # a missing key is noticed before anything else
         self._compare_servers(first.task)
-        if isinstance(first, LoglikelihoodRequest | RollingRequest):
-            if overridden(self, _SCORING[first.kind]):
-                yield from self._calls.scores_by_methods(first.kind, list(requests))
+        if kind in _SCORING:
+            if overridden(self, _SCORING[kind]):
+                yield from self._calls.scores_by_methods(kind, list(requests))
                 return
             self._probe(first.task)
-            score = self._calls.scores if first.kind == "loglikelihood" else self._calls.texts
+            score = self._calls.scores if kind == "loglikelihood" else self._calls.texts
             yield from score(requests)  # type: ignore[arg-type]
         else:
             source: Any = self._calls if self.batches is None else self.batches

@@ -349,14 +349,15 @@ class StreamingLM(LM):
 
     def _in_order(self, requests: Sequence[Any], kind: str) -> list[Any]:
         answers: list[Any] = [None] * len(requests)
-        for index, answer in self._answers([as_request(item, kind) for item in requests]):
+        for index, answer in self._answers(kind, [as_request(item, kind) for item in requests]):
             if isinstance(answer, FailedRequest):
                 raise answer.error
             answers[index] = answer
         return answers
 
-    def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
-        """The answers that the list methods return, as they become ready."""
+    def _answers(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
+        """The answers that the list methods return, as they become ready; all are of one kind."""
+        del kind
         return self.stream(requests)
 
 
@@ -374,10 +375,10 @@ class ExtensibleLM(StreamingLM):
         if overridden(self, [first.kind]):
             yield from LM.stream(self, requests)
         else:
-            yield from self._answers(requests)
+            yield from self._answers(first.kind, requests)
 
     @abstractmethod
-    def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]: ...
+    def _answers(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]: ...
 
 
 def peek(requests: Iterable[Request]) -> tuple[Request | None, Iterator[Request]]:

@@ -56,7 +56,8 @@ class DummyLM(ExtensibleLM):
         self._context: Context | None = None
         self._start = self._hash("")
 
-    def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
+    def _answers(self, kind: str, requests: Iterable[Request]) -> Iterator[tuple[int, Answer]]:
+        del kind
         for index, request in enumerate(requests):
             yield index, self._answer(request)
 

@@ -485,12 +485,12 @@ class HFLM(HFMethods):
 
     # -- requests ----------------------------------------------------------------------------
 
-    def _answers_of(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
+    def _answers(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
         self._check_window()
         called = self._methods_in_place(kind)
         if not called:
             self._endings = Endings.of(self.model, self.tokenizer, self.think_end_token)
-            yield from super()._answers_of(kind, requests)
+            yield from super()._answers(kind, requests)
             return
         self._called = {**self._called, **dict.fromkeys(called)}
         answer = {

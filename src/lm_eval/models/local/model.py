@@ -15,7 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from lm_eval.errors import ModelError
 from lm_eval.formats.grammar import Grammar
-from lm_eval.models.base import ExtensibleLM, peek
+from lm_eval.models.base import ExtensibleLM
 from lm_eval.models.borders import encode_pairs
 from lm_eval.models.local.enforcer import Constraint, Enforcer
 from lm_eval.models.local.token_tree import Span
@@ -26,7 +26,6 @@ from lm_eval.requests import (
     GenerateRequest,
     LoglikelihoodRequest,
     Reply,
-    Request,
     RollingRequest,
     Score,
 )
@@ -159,13 +158,7 @@ class LocalLM(ExtensibleLM):
 
     # -- requests --------------------------------------------------------------------------------
 
-    def _answers(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
-        first, requests = peek(requests)
-        if first is not None:
-            yield from self._answers_of(first.kind, requests)
-
-    def _answers_of(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
-        """The answers to requests of one kind, of which there is at least one."""
+    def _answers(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
         answers: dict[str, Callable[[Any], Iterator[tuple[int, Answer]]]] = {
             LoglikelihoodRequest.kind: self._stream_scores,
             RollingRequest.kind: self._stream_texts,
