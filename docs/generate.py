@@ -170,6 +170,8 @@ FIELD_TEXT = {
     "kind": "`general`; `convention`, a published prompt for one benchmark; or `check`, which tests the "
     "benchmark itself. `task@*` takes general ones only. Changes no prompt and no fingerprint.",
     "num_fewshot": "The examples of a convention, whatever number the task has. Changes no fingerprint.",
+    "filters": "Filters of lm-eval with their options: `exact_match,NAME` compares what each leaves of "
+    "the reply. Changes no fingerprint.",
     "output_type": "`multiple_choice` scores continuations, `generate_until` generates and reads, "
     "`loglikelihood` scores the target alone.",
     "answers": "The kind of answer: one `choice`, a `text`, or an `order` of all choices.",

@@ -123,6 +123,10 @@ SCHEMA: dict[str, Key] = {
         )
     ),
     "generation_kwargs": Key(dict, "a mapping"),
+    "filters": Key(
+        dict[str, dict[str, Any]],
+        "names of filters with their options, such as {strict-match: {regex_pattern: '#### (.+)'}}",
+    ),
     "words": Key(
         dict[str, dict[str, str]],
         "a table of texts for each language, such as {de: {question: Frage}}",
@@ -144,7 +148,7 @@ def checked_field(key: Any, value: Any, where: str) -> Any:
         if key == "choice_labels":
             return value if is_text else tuple(map(str, value))
         return (value,) if is_text else tuple(value)
-    return (value or {}) if key in ("generation_kwargs", "words") else value
+    return (value or {}) if key in ("generation_kwargs", "words", "filters") else value
 
 
 def _scorer(value: Any, where: str) -> BoundReader | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lm_eval.tasks.config import TaskConfig
 
 
-UNMEASURED = ("name", "summary", "kind", "num_fewshot")
+UNMEASURED = ("name", "summary", "kind", "num_fewshot", "filters")
 """Fields that change no prompt and no reading."""
 NEWER_FIELDS: dict[str, Any] = {
     **{"normalization": None, "scored": None, "scored_format": None},
@@ -41,9 +41,10 @@ def format_fingerprint(data: Mapping[str, Any], *, shows_labels: bool) -> str:
     for name, unset in NEWER_FIELDS.items():
         if content[name] == unset:
             del content[name]
-    content["metrics"] = [name for name in data["metrics"] if name != _BESIDE]
+    metrics = [name.rpartition("=")[2] for name in data["metrics"]]
+    content["metrics"] = [name for name in metrics if name != _BESIDE]
     if shows_labels:
-        first, *others = data["metrics"]
+        first, *others = metrics
         content["metrics"] = [first, *(name for name in others if name not in _NEWER_METRICS)]
     text = json.dumps(content, sort_keys=True, ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -107,6 +107,9 @@ class PromptFormat:
     enforced: bool = False
     """Whether the model is held to the answers that the format asks for (``name+enforced``)."""
     metrics: tuple[str, ...] = ("acc",)
+    """A metric, or ``name=metric`` to report it under another name."""
+    filters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Filter of EleutherAI's harness → its options: ``exact_match`` of what it leaves of a reply."""
     words: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Language → name → text, for ``{{ _words.NAME }}``; empty once the language is known."""
     normalization: str | None = None

@@ -179,9 +179,11 @@ def _known(tasks: Mapping[str, TaskResult], attribute: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def metric_key(metric: str, filter_name: str) -> str:
-    """``acc,none``: the name of a metric in a results file."""
-    return f"{metric},{filter_name}"
+def metric_key(metric: str, filter_name: str, suffix: str = "") -> str:
+    """``acc,none``: the name of a metric in a results file; ``exact_match,strict-match`` has its own
+    filter."""
+    name, _, own = metric.partition(",")
+    return f"{name}{suffix},{own or filter_name}"
 
 
 def _by_name(
@@ -219,18 +221,20 @@ def _metrics(metrics: Mapping[str, Estimate], filter_name: str) -> dict[str, Any
     for metric, estimate in metrics.items():
         stderr = NOT_AVAILABLE if estimate.stderr is None else estimate.stderr
         scores[metric_key(metric, filter_name)] = estimate.value
-        scores[metric_key(f"{metric}_stderr", filter_name)] = stderr
+        scores[metric_key(metric, filter_name, "_stderr")] = stderr
     return scores
 
 
 def _intervals(entry: TaskResult | GroupResult) -> dict[str, list[float | None] | None]:
     """Score → the ends of its 95 % interval; None if there is none."""
-    return _ends(entry.metrics, f",{entry.filter}")
+    return _ends(entry.metrics, entry.filter)
 
 
-def _ends(metrics: Mapping[str, Estimate], suffix: str) -> dict[str, list[float | None] | None]:
+def _ends(
+    metrics: Mapping[str, Estimate], filter_name: str, suffix: str = ""
+) -> dict[str, list[float | None] | None]:
     return {
-        f"{metric}{suffix}": None if e.low is None else [e.low, e.high]
+        metric_key(metric, filter_name, suffix): None if e.low is None else [e.low, e.high]
         for metric, e in metrics.items()
     }
 
@@ -308,7 +312,7 @@ def _parts(result: TaskResult) -> dict[str, Any]:
             part: {
                 "n": max((estimate.n for estimate in metrics.values()), default=0),
                 **_metrics(metrics, result.filter),
-                **_ends(metrics, f"_ci95,{result.filter}"),
+                **_ends(metrics, result.filter, "_ci95"),
             }
             for part, metrics in parts.items()
         }

@@ -30,7 +30,8 @@ from lm_eval.errors import (
     few_names,
     listing,
 )
-from lm_eval.registry import AGGREGATIONS, METRICS, Metric
+from lm_eval.registry import AGGREGATIONS, METRICS, Metric, get_filter
+from lm_eval.scoring.exact_match import exact_match
 from lm_eval.scoring.metrics import (
     CHOICE,
     TEXT,
@@ -192,6 +193,30 @@ def answer_texts(outcome: Outcome) -> tuple[list[str], str]:
         return [names[gold] for gold in outcome.gold], names[outcome.picked()]
     golds = [_text_of(gold, outcome) for gold in outcome.gold]
     return golds, _text_of(outcome.reading.value, outcome) if outcome.reading.is_answer else ""
+
+
+_FILTER_OPTIONS = ("regex_pattern", "group_select")
+
+
+def filtered_metrics(filters: Mapping[str, Mapping[str, Any]]) -> list[Metric]:
+    """``exact_match`` of what each filter of EleutherAI's harness leaves of a reply."""
+    return [_filtered(name, options) for name, options in filters.items()]
+
+
+def _filtered(name: str, options: Mapping[str, Any]) -> Metric:
+    of_filter = {key: options[key] for key in _FILTER_OPTIONS if key in options}
+    step = get_filter("regex" if of_filter else "remove_whitespace")(**of_filter)
+    others = {key: value for key, value in options.items() if key not in of_filter}
+
+    def value(outcome: TextOutcome) -> float:
+        ((left,),) = step.apply([[outcome.reply]], [{}])
+        golds = [outcome.labels[gold] for gold in outcome.gold] if outcome.labels else outcome.gold
+        return max(
+            exact_match(predictions=[left], references=[str(gold)], **others)["exact_match"]
+            for gold in golds
+        )
+
+    return Metric(f"exact_match,{name}", "exact_match after a filter of lm-eval", of_text=value)
 
 
 Score = Callable[[str, Sequence[str]], float]

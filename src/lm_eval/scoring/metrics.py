@@ -20,9 +20,14 @@ from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import BoundReader, Reading, bind_reader, read
 from lm_eval.formats.readers.number import numbers_in
 from lm_eval.formats.readers.text import fold, sentence_ends
-from lm_eval.registry import METRICS, Metric
+from lm_eval.registry import AGGREGATIONS, METRICS, Metric
 from lm_eval.scoring.exact_match import exact_match
-from lm_eval.stats.estimates import macro_f1_estimate, perplexity_estimate
+from lm_eval.stats.estimates import (
+    Estimate,
+    macro_f1_estimate,
+    perplexity_estimate,
+    statistic_estimate,
+)
 from lm_eval.stats.positions import mean_prior, probabilities, without_prior
 
 # Outcomes
@@ -245,6 +250,11 @@ def _tau(outcome: TextOutcome) -> float | None:
     return 1.0 - 2.0 * swapped / pairs
 
 
+def _statistic(aggregation: str) -> Callable[[Sequence[Any]], Estimate]:
+    """The aggregation of plain tasks that has this name, with a bootstrap interval."""
+    return lambda values: statistic_estimate(values, AGGREGATIONS.get(aggregation))
+
+
 def keep(items: Any) -> Any:
     """What is stored is computed elsewhere, or by the aggregation."""
     return items
@@ -330,6 +340,26 @@ _register(
     aggregate=macro_f1_estimate,
 )
 _register(
+    "f1_positive",
+    "F1 of the second of two choices",
+    of_choice=_pair_of_choice,
+    aggregate=_statistic("f1"),
+)
+_register(
+    "mcc",
+    "Matthews' correlation of golds and answers",
+    of_choice=_pair_of_choice,
+    of_text=_pair_of_text,
+    aggregate=_statistic("matthews_corrcoef"),
+    **_also_plain(CHOICE, aggregation="matthews_corrcoef"),
+)
+_register(
+    "likelihood_diff",
+    "how far the log-likelihoods of the first two choices are apart",
+    of_choice=lambda outcome: abs(outcome.logprobs[0] - outcome.logprobs[1]),
+    higher_is_better=False,
+)
+_register(
     "perplexity",
     "exp of the mean negative log-likelihood of the target, if it alone is scored",
     of_choice=lambda outcome: outcome.logprobs[0] if len(outcome.logprobs) == 1 else None,
@@ -339,14 +369,26 @@ _register(
 )
 _register("kendall_tau", "order agreement, over orders read", of_text=_tau)
 
-for _name in ("f1", "em", "f1_drop", "em_drop", "f1_loo", "em_loo", "contains", "choice_f1"):
+for _name in (
+    "f1",
+    "em",
+    "f1_drop",
+    "em_drop",
+    "f1_loo",
+    "em_loo",
+    "contains",
+    "choice_f1",
+    "choice_em",
+):
     METRICS.register(_name, f"lm_eval.scoring.overlap:{_name.upper()}")
+for _language in ("ar", "de", "en", "es", "hi", "vi", "zh"):
+    for _name in (f"em_mlqa_{_language}", f"f1_mlqa_{_language}"):
+        METRICS.register(_name, f"lm_eval.scoring.overlap:{_name.upper()}")
 METRICS.register("math_equal", "lm_eval.scoring.mathematics.equal:MATH_EQUAL")
 
 # Of plain tasks alone
 
 for _name, _aggregation, _output_type, _explained in (
-    ("mcc", "matthews_corrcoef", CHOICE, "Matthews' correlation of golds and answers"),
     ("likelihood", "mean", CHOICE, "the log-likelihoods of the choices, with the gold"),
     ("bleu", "bleu", TEXT, "BLEU by sacrebleu, over all docs"),
     ("chrf", "chrf", TEXT, "chrF by sacrebleu, over all docs"),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -59,6 +60,42 @@ def contains(answer: str, golds: Sequence[str]) -> float:
     """Whether the answer contains the words of a gold next to each other, in normal form."""
     words = f" {squad_form(answer)} "
     return float(any(f" {gold} " in words for gold in _squad_golds(golds) if gold))
+
+
+# MLQA
+
+_ARTICLES_OF = {
+    "en": _ARTICLES,
+    "es": re.compile(r"\b(?:un|una|unos|unas|el|la|los|las)\b"),
+    "vi": re.compile(r"\b(?:của|là|cái|chiếc|những)\b"),
+    "de": re.compile(r"\b(?:ein|eine|einen|einem|eines|einer|der|die|das|den|dem|des)\b"),
+    "ar": re.compile(r"(?:^|\s)ال"),
+}
+_HAN = re.compile(r"([\u4e00-\u9fa5])")
+
+
+def mlqa_words(text: str, language: str) -> list[str]:
+    """The words of a text in lower case, without punctuation and the language's articles; each Chinese
+    character is a word."""
+    marks = (c for c in text.lower() if c not in string.punctuation)
+    plain = "".join(c for c in marks if not unicodedata.category(c).startswith("P"))
+    if language in _ARTICLES_OF:
+        plain = _ARTICLES_OF[language].sub(" ", plain)
+    return (_HAN.sub(r" \1 ", plain) if language == "zh" else plain).split()
+
+
+def _mlqa(language: str) -> tuple[Score, Score]:
+    """``em`` and ``f1`` by MLQA's rules for a language."""
+
+    def em(answer: str, golds: Sequence[str]) -> float:
+        words = mlqa_words(answer, language)
+        return float(any(words == mlqa_words(gold, language) for gold in golds))
+
+    def f1(answer: str, golds: Sequence[str]) -> float:
+        words = mlqa_words(answer, language)
+        return max(_bag_f1(words, mlqa_words(gold, language)) for gold in golds)
+
+    return em, f1
 
 
 # CoQA
@@ -250,6 +287,14 @@ F1_DROP = _metric(
 )
 F1_LOO = _metric("f1_loo", "as f1, each gold left out in turn, as in CoQA", leave_one_out(squad_f1))
 EM_LOO = _metric("em_loo", "as em, each gold left out in turn, as in CoQA", leave_one_out(squad_em))
+for _language in ("ar", "de", "en", "es", "hi", "vi", "zh"):
+    _em, _f1 = _mlqa(_language)
+    globals()[f"EM_MLQA_{_language.upper()}"] = _metric(
+        f"em_mlqa_{_language}", f"em by MLQA's rules for {_language}", _em, decides=True
+    )
+    globals()[f"F1_MLQA_{_language.upper()}"] = _metric(
+        f"f1_mlqa_{_language}", f"f1 by MLQA's rules for {_language}", _f1
+    )
 CONTAINS = _metric("contains", "the text read contains a gold, by SQuAD's rules", contains)
 
 
@@ -258,6 +303,16 @@ def _choice_f1(outcome: ChoiceOutcome) -> float:
     return squad_f1(picked, golds)
 
 
+def _choice_em(outcome: ChoiceOutcome) -> float:
+    golds, picked = answer_texts(outcome)
+    return squad_em(picked, golds)
+
+
+CHOICE_EM = Metric(
+    "choice_em",
+    "the likeliest choice is a right one, by SQuAD's rules",
+    _choice_em,
+)
 CHOICE_F1 = Metric(
     "choice_f1",
     "words of the likeliest choice shared with a right one, by SQuAD's rules",

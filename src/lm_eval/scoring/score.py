@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from lm_eval.config.fields import shorten
@@ -29,6 +29,7 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.registry import METRICS, Metric
 from lm_eval.requests import Answer, DocRequests, LoglikelihoodRequest
 from lm_eval.scoring.functions import (
+    filtered_metrics,
     find_metric,
     get_metric,
     is_repeat_metric,
@@ -85,10 +86,12 @@ def _built_metrics(task: ConfigurableTask) -> list[Metric]:
     if any(name not in METRICS and not is_repeat_metric(name) for name in listed):
         with suppress(HelperError, CodeNotRunError):  # metrics that stay unknown are reported below
             task.config.load_helpers()
-    metrics = [
-        get_metric(listed.get(name, {"metric": name}), **facts, where=where)
-        for name in leading(fmt.metrics, task.normalization)
-    ]
+    metrics = []
+    for said in leading(fmt.metrics, task.normalization):
+        name, _, source = said.partition("=")
+        entry = {"metric": source} if source else listed.get(name, {"metric": name})
+        metrics.append(replace(get_metric(entry, **facts, where=where), name=name))
+    metrics += filtered_metrics(fmt.filters if fmt.reads_text else {})
     if fmt.reads_text:
         named = [*listed, *task.primary_metrics]
         same = next((m.same for m in _named(task.primary_metrics, facts) if m.same), None)

@@ -340,6 +340,7 @@ _UNREAD: dict[str, Any] = {
     "choices_prefix": "",
     "generation_kwargs": (),
     "words": (),
+    "filters": (),
     "target_delimiter": " ",
     "instruction": None,
     "answer_instruction": None,

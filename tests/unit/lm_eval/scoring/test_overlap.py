@@ -22,6 +22,7 @@ from lm_eval.scoring.overlap import (
     drop_f1,
     drop_form,
     leave_one_out,
+    mlqa_words,
     squad_em,
     squad_f1,
     squad_form,
@@ -185,3 +186,16 @@ def test_f1_of_the_likeliest_choice():
     assert value((-1.0, -2.0, -3.0), (0,)) == 1.0
     assert value((-2.0, -1.0, -3.0), (0,)) == pytest.approx(2 / 3)
     assert value((-2.0, -3.0, -1.0), (0, 1)) == 0.0
+
+
+def test_mlqa_knows_the_articles_of_each_language() -> None:
+    cases = {
+        ("The old, red house", "en"): ["old", "red", "house"],
+        ("La casa «roja»", "es"): ["casa", "roja"],
+        ("Das Haus des Müllers", "de"): ["haus", "müllers"],
+        ("the house", "de"): ["the", "house"],
+        ("البيت القديم", "ar"): ["بيت", "قديم"],
+        ("在1911年。", "zh"): ["在", "1911", "年"],
+    }
+    found = {case: mlqa_words(*case) for case in cases}
+    assert found == cases
