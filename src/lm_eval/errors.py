@@ -338,3 +338,8 @@ def few_names(name: str, valid: Iterable[str], most: int = 5) -> str:
 
 class LmEvalWarning(UserWarning):
     """Something a user should look at; the run goes on. The command line prints each once."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, without a full stop; its kind if it says nothing."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".:")

@@ -18,7 +18,7 @@ from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from lm_eval.errors import ModelError
+from lm_eval.errors import ModelError, first_line
 
 # Put after the last message to find where its text ends. The final space tells whether the template
 # trims content, in which case the prompt must not end in white space either.
@@ -97,10 +97,9 @@ class ChatTemplate:
 def refusal(model: str, messages: Sequence[Mapping[str, str]], error: Exception) -> ModelError:
     """The error for messages that the chat template of a model does not take."""
     roles = [message["role"] for message in messages]
-    reason = (str(error).splitlines() or [type(error).__name__])[0].rstrip(".")
     return ModelError(
         f"The chat template of {model} refuses these messages "
-        f"(roles: {', '.join(roles)}): {reason}. {_advice(roles)}"
+        f"(roles: {', '.join(roles)}): {first_line(error)}. {_advice(roles)}"
     )
 
 

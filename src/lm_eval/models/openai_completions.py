@@ -25,9 +25,21 @@ from lm_eval.registry import register_model
 from lm_eval.requests.options import REPLY_LIMITS
 
 _KEY = "OPENAI_API_KEY"
+_NO_KEYS = "; for a server without keys use local-completions or local-chat-completions"
 _MOST_STOPS = 4
 # o1, o3-mini, o4-mini, gpt-5, gpt-5.1-mini, also behind a prefix such as ``openai/`` or ``ft:``.
 _REASONING_MODEL = re.compile(r"(?:^|[/:])(?:o[1-9](?![\w.])|gpt-[5-9](?!\d))", re.IGNORECASE)
+
+
+def provider_key(provider: str, variable: str, *, is_needed: bool, hint: str = "") -> str:
+    """The key in an environment variable; if one is needed and missing, an error names the variable."""
+    key = os.environ.get(variable, "")
+    if is_needed and not key:
+        raise ModelError(
+            f"No API key for {provider}: the environment variable {variable} is not set. Set it to "
+            f"the key, and run again{hint}."
+        )
+    return key
 
 
 class PayloadArguments:
@@ -56,6 +68,7 @@ class LocalCompletionsAPI(TemplateAPI):
     batch_protocol: type[BatchProtocol] | None = OpenAIBatches
     most_stops: int | None = None
     limit_name = "max_tokens"
+    _needs_key = False
 
     def __init__(
         self, base_url: str | None = None, tokenizer_backend: str | None = "auto", **kwargs: Any
@@ -64,7 +77,7 @@ class LocalCompletionsAPI(TemplateAPI):
 
     @cached_property
     def api_key(self) -> str:
-        return os.environ.get(_KEY, "")
+        return provider_key("OpenAI", _KEY, is_needed=self._needs_key, hint=_NO_KEYS)
 
     def _create_payload(
         self,
@@ -129,23 +142,13 @@ class LocalChatCompletion(LocalCompletionsAPI):
         return [chat_reply(choice) for choice in choices_of(outputs)]
 
 
-def key_from_environment() -> str:
-    """OpenAI's key; without one, an error that names the variable."""
-    key = os.environ.get(_KEY, "")
-    if not key:
-        raise ModelError(
-            f"No API key: the environment variable {_KEY} is not set. Set it to the key, and run again; "
-            "for a server without keys use local-completions or local-chat-completions."
-        )
-    return key
-
-
 @register_model("openai-completions")
 class OpenAICompletionsAPI(LocalCompletionsAPI):
     """OpenAI's completions endpoint."""
 
     enforced_by = ()
     most_stops = _MOST_STOPS
+    _needs_key = True
 
     def __init__(
         self,
@@ -155,10 +158,6 @@ class OpenAICompletionsAPI(LocalCompletionsAPI):
     ) -> None:
         super().__init__(base_url=base_url, tokenizer_backend=tokenizer_backend, **kwargs)
 
-    @cached_property
-    def api_key(self) -> str:
-        return key_from_environment()
-
 
 @register_model("openai-chat-completions")
 class OpenAIChatCompletion(LocalChatCompletion):
@@ -166,6 +165,7 @@ class OpenAIChatCompletion(LocalChatCompletion):
 
     enforced_by = ("response_format",)
     limit_name = "max_completion_tokens"
+    _needs_key = True
 
     def __init__(
         self,
@@ -174,10 +174,6 @@ class OpenAIChatCompletion(LocalChatCompletion):
         **kwargs: Any,
     ) -> None:
         super().__init__(base_url=base_url, tokenizer_backend=tokenizer_backend, **kwargs)
-
-    @cached_property
-    def api_key(self) -> str:
-        return key_from_environment()
 
     @property
     def always_samples(self) -> bool:

@@ -30,8 +30,8 @@ _SETTLED_S = 2.0
 def check_gguf(path: Path, argument: str) -> None:
     """Refuse a path, given with an argument of this name, where there is no GGUF file."""
     if path.is_dir():
-        files = listing(sorted(p.name for p in path.glob("*.gguf")), 5)
-        hint = f"It holds {files}." if files else "It holds no .gguf file."
+        files = sorted(p.name for p in path.glob("*.gguf"))
+        hint = f"It holds {listing(files, 5)}." if files else "It holds no .gguf file."
         raise ModelError(f"{path} is a folder, not a GGUF file. {hint} Give the file's path.")
     try:
         with path.open("rb") as file:

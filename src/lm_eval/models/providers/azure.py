@@ -10,8 +10,8 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from lm_eval.errors import RequestError, UsageError
 from lm_eval.models.api.settings import check_addresses
-from lm_eval.models.openai_completions import OpenAIChatCompletion
-from lm_eval.models.providers.native import provider_key, signed
+from lm_eval.models.openai_completions import OpenAIChatCompletion, provider_key
+from lm_eval.models.providers.native import signed
 from lm_eval.registry import backend_name, register_model
 
 _ENDPOINT, _VERSION, _KEY = "AZURE_OPENAI_ENDPOINT", "OPENAI_API_VERSION", "AZURE_OPENAI_API_KEY"

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from lm_eval.errors import ModelError
 from lm_eval.models.api_models import TemplateAPI
-from lm_eval.models.openai_completions import PayloadArguments
+from lm_eval.models.openai_completions import PayloadArguments, provider_key
 from lm_eval.models.settings import whole
 from lm_eval.registry import backend_name
 
@@ -113,17 +112,6 @@ class NativeChat(TemplateAPI):
             **signed(self.key_header, lambda: self.api_key, self._auth_token),
             **(self._header or {}),
         }
-
-
-def provider_key(provider: str, variable: str, *, is_needed: bool) -> str:
-    """The key in an environment variable; if one is needed and missing, an error names the variable."""
-    key = os.environ.get(variable, "")
-    if is_needed and not key:
-        raise ModelError(
-            f"No API key for {provider}: the environment variable {variable} is not set. Set it to "
-            "the key, and run again."
-        )
-    return key
 
 
 def signed(key_header: str, key: Callable[[], str], auth_token: str | None) -> dict[str, str]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lm_eval import __version__
-from lm_eval.errors import LmEvalError, LmEvalWarning, ModelError
+from lm_eval.errors import LmEvalError, LmEvalWarning, ModelError, first_line
 from lm_eval.models.base import LM
 from lm_eval.models.ray.actor import (
     ASIDE,
@@ -196,7 +196,7 @@ class ReplicaPool:
             return error.cause
         return ModelError(
             f"Replica {handle.number} on {handle.address} failed: "
-            f"{type(error.cause).__name__}: {_first_line(error.cause)}."
+            f"{type(error.cause).__name__}: {first_line(error.cause)}."
         )
 
     def _placed(self, handle: Handle, address: str, version: str) -> None:
@@ -356,11 +356,7 @@ def _add_usage(total: dict[str, Usage], usage: Mapping[str, Sequence[Any]]) -> N
         total.setdefault(task, Usage()).add(Usage(*counts))
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or ["no message"])[0].rstrip(".:")
-
-
 def _reason(error: Exception) -> str:
     """Why a process ended: what was raised in it, else the first line of what Ray says."""
     raised = re.findall(r"^\w+(?:Error|Exception): .+$", str(error), re.MULTILINE)
-    return raised[-1].rstrip(".") if raised else _first_line(error)
+    return raised[-1].rstrip(".") if raised else first_line(error)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, cast
 
-from lm_eval.errors import ModelError
+from lm_eval.errors import ModelError, first_line
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.local.model import Job
 from lm_eval.models.local.token_tree import Span
@@ -245,7 +245,7 @@ class VllmEngine:
         try:
             self._engine.add_request(name, {"prompt_token_ids": [0]}, params)
         except Exception as error:  # releases differ in which
-            return f"vLLM refuses it: {first_line(error).rstrip(':')}"
+            return f"vLLM refuses it: {first_line(error)}"
         self._engine.abort_request([name])
         return None
 
@@ -295,8 +295,3 @@ def ignored_warnings() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
-
-
-def first_line(error: BaseException) -> str:
-    """An error on one line, without the full stop."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from lm_eval.errors import MissingExtraError, ModelError, UsageError, did_you_mean
+from lm_eval.errors import MissingExtraError, ModelError, UsageError, did_you_mean, first_line
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.hf.options import chat_arguments
 from lm_eval.models.sampling import request_seed
-from lm_eval.models.vllm.engine import first_line, ignored_warnings
+from lm_eval.models.vllm.engine import ignored_warnings
 from lm_eval.requests import GenerateRequest
 from lm_eval.requests.options import GenerationOptions
 from lm_eval.text.terminal import quiet_stderr

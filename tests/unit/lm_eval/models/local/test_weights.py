@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from lm_eval.errors import ModelError
 from lm_eval.models.local import weights
+from lm_eval.models.local.weights import check_gguf
 
 AN_HOUR_AGO = 3600
 
@@ -82,3 +84,20 @@ def test_small_files_are_read_every_time(large: Path, tmp_path: Path) -> None:
         path: f"sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}" for path in (small, large)
     }
     assert len(kept(tmp_path)) == 1
+
+
+def test_paths_without_a_gguf_file(tmp_path: Path) -> None:
+    (tmp_path / "text.gguf").write_text("hello")
+    (tmp_path / "empty").mkdir()
+    wrong = {
+        ".": "is a folder, not a GGUF file. It holds text.gguf.",
+        "empty": "is a folder, not a GGUF file. It holds no .gguf file.",
+        "nowhere.gguf": "nowhere.gguf. Check the path given with --model_args path=",
+        "text.gguf": "is not a GGUF file (it begins with b'hell')",
+    }
+    said = {}
+    for name in wrong:
+        with pytest.raises(ModelError) as raised:
+            check_gguf(tmp_path / name, "path")
+        said[name] = str(raised.value)
+    assert not {name: said[name] for name, words in wrong.items() if words not in said[name]}
