@@ -155,8 +155,7 @@ def test_a_doc_is_one_prompt_or_prompts_that_share_one_context(
     file = place.task(doc_to_context="passage", formats={"mcqa": {}, "cloze": {}})
     with FaultyServer(ToyServer(**able)) as server:
         arguments = {"tokenizer": "toy", "num_concurrent": connections}
-        outcome = asked(place, server, "--tasks", f"{file}@{form}", **arguments)
-        assert outcome.code == 0, outcome.err
+        asked(place, server, "--tasks", f"{file}@{form}", **arguments).ok()
         sent = [docs_asked(seen.body["prompt"]) for seen in server.requests]
     sent = [docs for docs in sent if docs]  # without the probe
     assert (len(sent), sum(map(len, sent))) == (requests, prompts)
@@ -184,8 +183,7 @@ def test_what_was_asked_is_counted_priced_and_shown(place: Workplace, server: Fa
         *("--tasks", f"{place.task()}@generate", "--limit", "5", "--prices", prices),
         *("--gen_kwargs", "max_gen_toks=3"),
         chat=True,
-    )
-    assert outcome.code == 0, outcome.err
+    ).ok()
     block = place.results()["accounting"]
     usage = block["tasks"]["t@generate"]
     assert usage["requests"] == 5
@@ -209,7 +207,7 @@ def test_a_tokenizer_that_is_named_and_not_there_is_found(
     path = place.folder / "nowhere" / "tokenizer.json"
     path.parent.mkdir()
     path.write_text("{}")
-    outcome = asked(place, server, "--tasks", place.task(), "--dry_run", tokenizer=path.parent)
-    assert outcome.code == 1
-    assert "tokenizer" in outcome.err
+    asked(place, server, "--tasks", place.task(), "--dry_run", tokenizer=path.parent).refused(
+        "tokenizer"
+    )
     assert server.requests == []

@@ -43,8 +43,7 @@ def test_errors_and_intervals_are_over_clusters(
     passages(work)
     more = {} if formats is not ... else {"output_type": "multiple_choice"}
     task = work.task(cluster=cluster, formats=formats, **more)
-    done = work.run("--tasks", task)
-    assert done.code == 0, done.err
+    work.run("--tasks", task).ok()
     found = work.results()
     values, clusters = scores(work)
     expected = clustered_estimate(values, clusters)

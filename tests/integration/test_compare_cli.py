@@ -32,14 +32,12 @@ def work(tmp_path: Path, own_registries: None) -> Workplace:
 
 def run(work: Workplace, *argv: str, model: str = "known", args: str = "") -> Outcome:
     more = ("--model_args", args) if args else ()
-    done = work.run(*argv, *more, model=model)
-    assert done.code == 0, done.err
+    done = work.run(*argv, *more, model=model).ok()
     return done
 
 
 def compared(work: Workplace, *argv: str) -> dict[str, Any]:
-    done = work.cli("compare", str(work.output), *argv, "--output_path", "found.json")
-    assert done.code == 0, done.err
+    work.cli("compare", str(work.output), *argv, "--output_path", "found.json").ok()
     found: dict[str, Any] = json.loads((work.folder / "found.json").read_text("utf-8"))
     return found
 
@@ -276,8 +274,7 @@ def test_report_and_plots_are_written(work: Workplace) -> None:
     run(work, "--tasks", "t.yaml@mcqa,t.yaml@cloze")
     done = work.cli(
         *("compare", str(work.output), "--plots", "plots", "--output_path", "new/report.md")
-    )
-    assert done.code == 0, done.err
+    ).ok()
     assert (
         (work.folder / "new/report.md").read_text("utf-8").startswith("## t · 40 items · 2 formats")
     )
@@ -391,8 +388,7 @@ def test_arguments_that_cannot_be_used(work: Workplace, argv: list[str], message
 
 def test_plots_without_a_folder_draw_the_scores_in_the_terminal(work: Workplace) -> None:
     run(work, "--tasks", FORMATS)
-    shown = work.cli("compare", "out", "--plots")
-    assert shown.code == 0
+    shown = work.cli("compare", "out", "--plots").ok()
     drawn = shown.out.partition(": scores with 95 % intervals\n")[2]
     names = [line.split()[0] for line in drawn.splitlines()[:3]]
     assert names == ["mcqa", "cloze", "generate"]

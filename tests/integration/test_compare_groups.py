@@ -41,14 +41,12 @@ def group(
 
 
 def run(place: Workplace, tasks: str, *more: str) -> str:
-    done = place.run("--tasks", tasks, "--include_path", ".", *more)
-    assert done.code == 0, done.err
+    done = place.run("--tasks", tasks, "--include_path", ".", *more).ok()
     return " ".join(done.out.split())
 
 
 def compared(place: Workplace, *argv: str) -> list[dict[str, Any]]:
-    done = place.cli("compare", "out", *argv, "--output_path", "found.json")
-    assert done.code == 0, done.err
+    place.cli("compare", "out", *argv, "--output_path", "found.json").ok()
     found = json.loads((place.folder / "found.json").read_text("utf-8"))
     blocks: list[dict[str, Any]] = found["comparisons"]
     return blocks
@@ -161,8 +159,6 @@ def test_a_damaged_list_of_tasks_is_said(work: Workplace) -> None:
     content = json.loads(path.read_text())
     for wrong in ([5], "a", None):
         path.write_text(json.dumps(content | {"group_subtasks": {"g@mcqa": wrong}}))
-        done = work.cli("compare", "out")
-        assert done.code == 1
-        assert "`group_subtasks` of 'g@mcqa' is not a list of names" in done.err
+        work.cli("compare", "out").refused("`group_subtasks` of 'g@mcqa' is not a list of names")
     path.write_text(json.dumps(content | {"group_subtasks": {"g@mcqa": ["g@mcqa"]}}))
     assert [block["task"] for block in compared(work)] == list(SIZES)

@@ -84,17 +84,13 @@ def test_a_dry_run_shows_the_range_of_the_cost(place: Workplace) -> None:
 
 def test_a_dry_run_finds_what_is_wrong_with_a_task(place: Workplace) -> None:
     place.rows(doc=7, answer=9)
-    outcome = place.run("--tasks", place.task(), "--dry_run")
-    assert outcome.code == 1
-    assert "doc 7" in outcome.err
+    place.run("--tasks", place.task(), "--dry_run").refused("doc 7")
 
 
 def test_a_dry_run_checks_the_arguments_of_a_model_that_it_does_not_load(place: Workplace) -> None:
-    outcome = place.run(
+    place.run(
         *("--tasks", place.task(), "--dry_run", "--model_args", "pathh=x"), model="gguf"
-    )
-    assert outcome.code == 1
-    assert "Did you mean 'path'?" in outcome.err
+    ).refused("Did you mean 'path'?")
 
 
 def test_a_dry_run_shows_prompts_where_asked(place: Workplace) -> None:
@@ -103,8 +99,7 @@ def test_a_dry_run_shows_prompts_where_asked(place: Workplace) -> None:
 
 def test_prices_for_a_model_that_counts_nothing_draw_a_warning(place: Workplace) -> None:
     prices = place.write("prices.yaml", PRICES)
-    outcome = place.run("--tasks", place.task(), "--prices", prices)
-    assert outcome.code == 0
+    outcome = place.run("--tasks", place.task(), "--prices", prices).ok()
     assert "counted no tokens" in outcome.err
     assert "cost" not in place.results().get("accounting", {})
 

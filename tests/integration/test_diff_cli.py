@@ -22,14 +22,12 @@ def run(place: Workplace, out: str, *argv: str, fmt: str = "generate", **task: A
     """A run of the task ``t`` whose files go to the folder ``out``."""
     name = place.task(**{"formats": ..., **task})
     tasks = ",".join(f"{name}@{one}" for one in fmt.split(","))
-    done = place.cli("run", "--model", "dummy", "--output_path", out, "--tasks", tasks, *argv)
-    assert done.code == 0, done.err
+    place.cli("run", "--model", "dummy", "--output_path", out, "--tasks", tasks, *argv).ok()
 
 
 def diff(place: Workplace, *argv: str) -> tuple[Outcome, dict[str, Any]]:
     """What is printed, and the first result of the JSON."""
-    done = place.cli("diff", "a", "b", "--output_path", "diff.json", *argv)
-    assert done.code == 0, done.err
+    done = place.cli("diff", "a", "b", "--output_path", "diff.json", *argv).ok()
     found = json.loads((place.folder / "diff.json").read_text("utf-8"))
     result = found["results"][0]
     facts = [*found["findings"], *result["findings"]]
@@ -332,10 +330,9 @@ def test_a_run_of_the_harness_and_one_of_ours(place: Workplace) -> None:
     data = place.write("g.jsonl", "".join(json.dumps(doc) + "\n" for doc in peer_files.docs(4)))
     name = place.write("g.yaml", json.dumps(peer_files.task(data)))
     reply = json.dumps({"reply": "#### 3"})
-    ours = place.cli(
+    place.cli(
         *("run", "--model", "dummy", "--model_args", reply, "--tasks", name, "--output_path", "b")
-    )
-    assert ours.code == 0, ours.err
+    ).ok()
     done, found = diff(place)
     assert [one["value"] for one in found["scores"]] == [0.75, 0.25]
     assert found["counts"]["prompts"] == 0
@@ -382,8 +379,7 @@ def test_wrong_input(stored: Workplace, argv: list[str], said: list[str]) -> Non
 
 def test_no_examples_are_asked_for(place: Workplace) -> None:
     run(place, "a", fmt="generate,cot")
-    done = place.cli("diff", "a", "a", "--formats", "generate,cot", "--show", "0")
-    assert done.code == 0, done.err
+    done = place.cli("diff", "a", "a", "--formats", "generate,cot", "--show", "0").ok()
     assert "20 of 20 differ" in done.out
 
 
@@ -392,9 +388,7 @@ def test_a_damaged_samples_file_is_an_error(place: Workplace) -> None:
     run(place, "b")
     path = samples_of(place, "b")
     path.write_text(path.read_text("utf-8")[:-30], "utf-8")
-    done = place.cli("diff", "a", "b")
-    assert done.code == 1
-    assert "line 20 is not JSON. The file is damaged" in done.err
+    place.cli("diff", "a", "b").refused("line 20 is not JSON. The file is damaged")
 
 
 def test_samples_that_do_not_make_the_score(place: Workplace) -> None:
@@ -457,8 +451,7 @@ def test_right_or_wrong_needs_no_scipy(place: Workplace) -> None:
     bare = without_scipy(place, "diff", "a", "b", "--output_path", "diff.json")
     assert (bare.code, bare.out) == (0, done.out), bare.err
     assert "(exact McNemar)" in bare.out
-    again = without_scipy(place, "reread", "a", "--as", "cot")
-    assert again.code == 0, again.err
+    again = without_scipy(place, "reread", "a", "--as", "cot").ok()
     assert "(exact McNemar)" in again.out
 
 
@@ -469,16 +462,13 @@ def test_clusters_need_scipy_for_their_test_alone(place: Workplace) -> None:
     run(place, "a", cluster="book")
     run(place, "b", "--num_fewshot", "1", cluster="book")
     _, full = diff(place)
-    bare = without_scipy(place, "diff", "a", "b", "--output_path", "bare.json")
-    assert bare.code == 0, bare.err
+    bare = without_scipy(place, "diff", "a", "b", "--output_path", "bare.json").ok()
     found = json.loads((place.folder / "bare.json").read_text("utf-8"))["results"][0]
     assert (found["parts"], found["scores"]) == (full["parts"], full["scores"])
     assert found["paired"] is None
     assert "pip install 'lm-eval-formats[lab]'" in " ".join(bare.out.split())
     assert "verdicts" in bare.out
-    again = without_scipy(place, "reread", "a", "--as", "cot")
-    assert again.code == 1
-    assert "pip install 'lm-eval-formats[lab]'" in again.err
+    without_scipy(place, "reread", "a", "--as", "cot").refused("pip install 'lm-eval-formats[lab]'")
 
 
 def test_of_several_replies_all_are_counted_as_read_or_not(place: Workplace) -> None:

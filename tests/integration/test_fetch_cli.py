@@ -45,8 +45,7 @@ def data_requests(hub: DataHub) -> list[str]:
 
 
 def test_fetch_carry_run(hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
-    done = place.cli("fetch", "t.yaml", "--to", "usb")
-    assert done.code == 0, done.err
+    done = place.cli("fetch", "t.yaml", "--to", "usb").ok()
     commit = hub.commit("org/data")
     sizes = sum(map(len, SIMPLE.values()))
     assert f"org/data: test, train; 2 files, {max(1, round(sizes / 1000))} KB" in done.out
@@ -60,8 +59,9 @@ def test_fetch_carry_run(hub: DataHub, place: Workplace, monkeypatch: pytest.Mon
     shutil.rmtree(place.folder / "usb")
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
     monkeypatch.setenv("HF_HOME", str(place.folder / "none"))
-    done = place.run("--tasks", "t.yaml", "-f", "2", "--log_samples", "--data_path", "elsewhere")
-    assert done.code == 0, done.err
+    done = place.run(
+        "--tasks", "t.yaml", "-f", "2", "--log_samples", "--data_path", "elsewhere"
+    ).ok()
     assert "warning" not in done.err
     assert [sample["doc"]["question"] for sample in place.samples("t")] == QUESTIONS
     assert place.results()["data"]["t"]["commit"] == commit
@@ -91,8 +91,7 @@ def test_a_second_fetch_fetches_nothing(hub: DataHub, place: Workplace) -> None:
         "train-00000-of-00001.parquet",
     ]
     hub.requests.clear()
-    done = place.cli("fetch", "t.yaml")
-    assert done.code == 0
+    done = place.cli("fetch", "t.yaml").ok()
     assert "here already" in done.out
     assert data_requests(hub) == []
     hub.requests.clear()
@@ -101,8 +100,7 @@ def test_a_second_fetch_fetches_nothing(hub: DataHub, place: Workplace) -> None:
 
 
 def test_dry_run_and_no_shots(hub: DataHub, place: Workplace) -> None:
-    done = place.cli("fetch", "t.yaml", "--dry_run", "--to", "usb")
-    assert done.code == 0
+    done = place.cli("fetch", "t.yaml", "--dry_run", "--to", "usb").ok()
     assert "Nothing was fetched" in done.out
     assert data_requests(hub) == []
     done = place.cli("fetch", "t.yaml", "--num_fewshot", "0")
@@ -127,8 +125,7 @@ def test_tasks_share_data_sets(hub: DataHub, place: Workplace) -> None:
             task=name,
         )
     place.write("all/g.yaml", "group: g\ntask: [a, b]\n")
-    done = place.cli("fetch", "g", "--include_path", "all")
-    assert done.code == 0, done.out + done.err
+    done = place.cli("fetch", "g", "--include_path", "all").ok()
     assert "org/two a: test" in done.out
     assert "org/two b: test" in done.out
     assert "1 data set, 2 files" in done.out
@@ -177,16 +174,13 @@ def test_offline_fetch_copies_from_the_cache(
 
 def test_wrong_use(hub: DataHub, place: Workplace) -> None:
     assert "TASK. See `lm-eval fetch --help`" in place.cli("fetch").err
-    done = place.cli("run", "--tasks", "t.yaml", "--data_path", "nowhere")
-    assert done.code == 1
-    assert (
+    place.cli("run", "--tasks", "t.yaml", "--data_path", "nowhere").refused(
         "there is no folder 'nowhere'. Make one where there is a network: `lm-eval fetch"
-        in done.err
     )
     (place.folder / "empty").mkdir()
-    done = place.run("--tasks", "t.yaml", "--data_path", "empty")
-    assert done.code == 1
-    assert "is not in empty, and only that folder is used. Data sets there: none." in done.err
+    place.run("--tasks", "t.yaml", "--data_path", "empty").refused(
+        "is not in empty, and only that folder is used. Data sets there: none."
+    )
     place.write("file", "x")
     assert "cannot hold 'org/data'" in place.cli("fetch", "t.yaml", "--to", "file").out
     assert "--num_fewshot" in place.cli("fetch", "t.yaml", "-f", "-1").err

@@ -358,8 +358,7 @@ def test_the_embedded_model_is_asked_through_its_chat_template(
     place.task(**task)
     done = place.cli(
         *("run", "--tasks", "t.yaml", "--limit", "1", "--output_path", str(place.output), *flags)
-    )
-    assert done.code == 0, done.err
+    ).ok()
     assert (place.results()["chat_template"] is not None) is as_chat
     (sample,) = place.samples("t")
     assert ("<|im_start|>" in str(sample["arguments"])) is as_chat

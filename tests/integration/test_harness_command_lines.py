@@ -57,8 +57,7 @@ def test_ls_alone_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_tasks_list(folder: Path, word: str, shown: str, hidden: str) -> None:
-    done = lm_eval(folder, "--tasks", word, "--include_path", ".")
-    assert done.code == 0
+    done = lm_eval(folder, "--tasks", word, "--include_path", ".").ok()
     assert shown in done.out.replace(str(folder), "")
     assert hidden not in done.out.split("File")[0]
 
@@ -74,8 +73,7 @@ def test_tasks_list(folder: Path, word: str, shown: str, hidden: str) -> None:
     ],
 )
 def test_a_member_of_a_group(folder: Path, selector: str, tasks: list[str]) -> None:
-    done = lm_eval(folder, *RUN, "--tasks", selector, "--table", "markdown")
-    assert done.code == 0
+    done = lm_eval(folder, *RUN, "--tasks", selector, "--table", "markdown").ok()
     shown = [line.split("|")[1].strip(" -") for line in done.out.splitlines() if "|acc " in line]
     assert shown == tasks
 
@@ -84,22 +82,21 @@ RUN = ("run", "--include_path", ".", "--model", "dummy", "--limit", "4")
 
 
 def test_a_member_that_the_group_has_not(folder: Path) -> None:
-    done = lm_eval(folder, *RUN, "--tasks", "even::even_c")
-    assert done.code == 1
-    assert "'even' has no member 'even_c'. Did you mean 'even_" in done.err
-    assert "Members: even_a, even_b, inner." in done.err
+    lm_eval(folder, *RUN, "--tasks", "even::even_c").refused(
+        "'even' has no member 'even_c'. Did you mean 'even_", "Members: even_a, even_b, inner."
+    )
 
 
 def test_a_member_under_a_format(folder: Path) -> None:
-    done = lm_eval(folder, *RUN, "--tasks", "even::even_a@mcqa", "--table", "markdown")
-    assert done.code == 0
+    done = lm_eval(folder, *RUN, "--tasks", "even::even_a@mcqa", "--table", "markdown").ok()
     assert "|even_a@mcqa|" in done.out
 
 
 def test_the_markdown_table_can_be_read_back(folder: Path) -> None:
     """Columns by their headings, as scripts read the harness's output."""
-    done = lm_eval(folder, *RUN, "--tasks", "even", "--table", "markdown", "--output_path", "out")
-    assert done.code == 0
+    done = lm_eval(
+        folder, *RUN, "--tasks", "even", "--table", "markdown", "--output_path", "out"
+    ).ok()
     lines = [line for line in done.out.splitlines() if line.startswith("|")]
     assert lines[0].split("|")[1:-1][0].strip() == "Tasks"
     headings = [heading.strip() for heading in lines[0].split("|")[1:-1]]
@@ -114,9 +111,9 @@ def test_the_markdown_table_can_be_read_back(folder: Path) -> None:
 
 
 def test_a_table_of_another_kind_is_refused(folder: Path) -> None:
-    done = lm_eval(folder, *RUN, "--tasks", "even", "--table", "mardown")
-    assert done.code == 1
-    assert "Did you mean 'markdown'?" in done.err
+    lm_eval(folder, *RUN, "--tasks", "even", "--table", "mardown").refused(
+        "Did you mean 'markdown'?"
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,7 +134,7 @@ def test_a_backend_that_is_not_here(folder: Path, backend: str, advice: str) -> 
 
 
 def test_gguf_as_a_client_of_a_server(folder: Path) -> None:
-    done = lm_eval(
+    lm_eval(
         folder,
         "--model",
         "gguf",
@@ -145,9 +142,7 @@ def test_gguf_as_a_client_of_a_server(folder: Path) -> None:
         "base_url=http://localhost:1",
         "--tasks",
         "even_a.yaml",
-    )
-    assert done.code == 1
-    assert "use --model local-completions with its base_url" in done.err
+    ).refused("use --model local-completions with its base_url")
 
 
 # What a terminal would obey
@@ -217,10 +212,8 @@ def test_names_and_texts_never_reach_the_terminal_raw(nasty: Path, words: tuple[
 
 def test_an_option_that_is_cut_short_is_the_one_that_begins_so(folder: Path) -> None:
     run = ("--model", "dummy", "--include", ".")
-    done = lm_eval(folder, "run", "--task", "even_a", "--output=out", *run)
-    assert done.code == 0, done.err
+    done = lm_eval(folder, "run", "--task", "even_a", "--output=out", *run).ok()
     assert [*folder.glob("out/**/results_*.json")]
     for wrong in ("--outputs", "--o", "--max_"):  # not a beginning, too short, several
         done = lm_eval(folder, "run", "--tasks", "even_a", wrong, "1", *run)
-        assert done.code == 1
-        assert f"has no option '{wrong}'" in done.err
+        done.refused(f"has no option '{wrong}'")

@@ -74,8 +74,7 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[DataHub]:
 
 def prompts(place: Workplace, **keys: Any) -> list[str]:
     """The questions that a run asks."""
-    done = run(place, **keys)
-    assert done.code == 0, done.err
+    run(place, **keys).ok()
     return [sample["doc"]["question"] for sample in place.samples("t")]
 
 
@@ -207,8 +206,7 @@ def test_helpers_load_data_sets_without_the_library(hub: DataHub, place: Workpla
         "task: t\ncustom_dataset: !function helper.docs\ntest_split: test\ndoc_to_text: question\n"
         "doc_to_choice: '{{ choices.text }}'\ndoc_to_target: answer\nformats: mcqa\n",
     )
-    done = place.run("--tasks", "t.yaml", "--log_samples")
-    assert done.code == 0, done.err
+    place.run("--tasks", "t.yaml", "--log_samples").ok()
     assert [sample["doc"] for sample in place.samples("t")] == [r for r in ROWS if r["answer"] == 1]
     place.write("helper.py", HELPER.replace('split="train"', 'split="train[:1%]"'))
     done = place.run("--tasks", "t.yaml")
@@ -435,8 +433,7 @@ def test_a_byte_now_and_then_does_not_hang_a_run(
 def test_renamed(hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.repos["org/data"] = {"main": SIMPLE}
     hub.renamed = {"old/data": "org/data", "data": "org/data"}
-    done = run(place, dataset_path="old/data")
-    assert done.code == 0
+    done = run(place, dataset_path="old/data").ok()
     assert (
         "'old/data' is called 'org/data' on the hub now. Write `dataset_path: org/data`" in done.err
     )
@@ -514,8 +511,7 @@ def test_host_down(hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPat
     hub.repos["org/data"] = {"main": SIMPLE}
     assert prompts(place) == QUESTIONS
     monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
-    done = run(place)
-    assert done.code == 0
+    done = run(place).ok()
     said = [line for line in done.err.splitlines() if "is not available" in line]
     assert len(said) == 1
     assert (
@@ -560,8 +556,7 @@ def test_what_the_tools_of_the_hub_have_fetched(
         place.write(f"{base}/snapshots/{commit}/{name}", data)
     place.write(f"{base}/refs/main", commit)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-    done = run(place)
-    assert done.code == 0, done.err
+    done = run(place).ok()
     assert f"The list of files of org/data at commit {commit[:12]} is not in" in done.err
     assert [sample["doc"] for sample in place.samples("t")] == ROWS
     place.write(f"{base}/lm-eval/{commit}.json", "[" * 100_000)  # no list either
@@ -612,9 +607,7 @@ def test_a_wrong_checksum(hub: DataHub, place: Workplace, quick: None) -> None:
     assert prompts(place) == QUESTIONS  # fetched again
     hub.repos["org/data"] = {"main": {**SIMPLE, "data/test-00000-of-00001.parquet": parquet(TRAIN)}}
     hub.faults = [Fault("/lfs/", corrupt=True, times=2)]
-    done = run(place)
-    assert done.code == 1
-    assert "has the checksum" in done.err
+    run(place).refused("has the checksum")
     assert not list(place.folder.rglob("*.incomplete"))
 
 
@@ -659,10 +652,9 @@ def test_parquet_without_pyarrow(
 
     monkeypatch.setattr(opening, "find_spec", lambda name: None)
     hub.repos["org/data"] = {"main": SIMPLE}
-    done = run(place)
-    assert done.code == 1
-    assert "stored as Parquet, which needs pyarrow" in done.err
-    assert "pip install 'lm-eval-formats[hub]'" in done.err
+    run(place).refused(
+        "stored as Parquet, which needs pyarrow", "pip install 'lm-eval-formats[hub]'"
+    )
     assert hub.fetched() == []  # said before anything large is fetched
     hub.repos["org/data"] = {"main": {"test.jsonl": jsonl(ROWS)}}
     assert prompts(place) == QUESTIONS

@@ -167,8 +167,7 @@ def test_several_judges(work: Workplace) -> None:
             for k, server in enumerate((one, two, bad))
         ]
         for how in ("median", "dawid_skene"):
-            done = work.run(one.url, "--judges", *judges, "--combine", how)
-            assert done.code == 0, done.err
+            done = work.run(one.url, "--judges", *judges, "--combine", how).ok()
             assert work.labels() == RIGHT
     summary = work.summary()
     assert [judge["name"] for judge in summary["judges"]] == ["m0", "m1", "m2"]
@@ -196,8 +195,7 @@ def test_constrained_output(work: Workplace) -> None:
 
     judge = ToyJudge(held)
     with FaultyServer(holding(judge)) as server:
-        done = work.run(server.url, "--constrain", "on")
-        assert done.code == 0, done.err
+        done = work.run(server.url, "--constrain", "on").ok()
         assert work.labels() == RIGHT
         assert "(enforced)" in done.out
         shape = judge.asked[0].body["response_format"]["json_schema"]["schema"]
@@ -223,24 +221,19 @@ def test_a_server_without_constrained_output(work: Workplace) -> None:
         return judge(path, body)
 
     with FaultyServer(answer) as server:
-        done = work.run(server.url, "--constrain", "auto")
-        assert done.code == 0, done.err
+        done = work.run(server.url, "--constrain", "auto").ok()
         assert "--constrain auto: replies are not held to the labels" in done.err
         assert work.labels() == RIGHT
         assert "(enforced)" not in done.out
         done = work.run(server.url, "--constrain", "on")
-        assert done.code != 0
-        assert "--constrain on is not possible" in done.err
-        assert "Use --constrain off" in done.err
+        done.refused("--constrain on is not possible", "Use --constrain off")
 
 
 @pytest.mark.parametrize("how", ["likelihood", "evidence"])
 def test_texts_cannot_be_scored_by_a_chat_server(work: Workplace, how: str) -> None:
     with FaultyServer(ToyJudge()) as server:
         done = work.run(server.url, "--constrain", how)
-    assert done.code != 0
-    assert f"--constrain {how} is not possible: " in done.err
-    assert "cannot score text" in done.err
+    done.refused(f"--constrain {how} is not possible: ", "cannot score text")
 
 
 @pytest.mark.parametrize(("topics", "is_said"), [(2, True), (1, False)])
@@ -261,8 +254,7 @@ def test_a_judge_that_gives_one_label_to_all_is_remarked_on(
 
 def test_requests_that_fail_for_good_are_missing_and_asked_by_the_next_run(work: Workplace) -> None:
     with FaultyServer(ToyJudge(), faults=always(500)) as server:
-        done = work.run(server.url, "--max_failed", "100%")
-        assert done.code == 0, done.err
+        work.run(server.url, "--max_failed", "100%").ok()
         assert work.summary()["coverage"]["labelled"] == 0
         assert work.summary()["judges"][0]["replies"]["failed"] == 2
         done = work.run(server.url)
@@ -296,8 +288,9 @@ def test_dry_run_asks_nothing_and_tells_the_costs(work: Workplace) -> None:
     work.write("prices.yaml", "default: {input: 1.0, output: 2.0}\n")
     judge = ToyJudge()
     with FaultyServer(judge) as server:
-        done = work.run(server.url, "--dry_run", "--prices", "prices.yaml", "--batch_size", "3")
-        assert done.code == 0, done.err
+        done = work.run(
+            server.url, "--dry_run", "--prices", "prices.yaml", "--batch_size", "3"
+        ).ok()
         assert judge.asked == []
         assert "3 calls" in done.out
         assert "USD" in done.out
@@ -313,8 +306,7 @@ def test_a_cache_is_shared_between_runs(work: Workplace) -> None:
     with FaultyServer(judge) as server:
         assert work.run(server.url, "--use_cache", "replies.sqlite").code == 0
         assert len(judge.asked) == 2
-        done = work.run(server.url, "--use_cache", "replies.sqlite", "--retries", "1")
-        assert done.code == 0, done.err
+        work.run(server.url, "--use_cache", "replies.sqlite", "--retries", "1").ok()
         assert len(judge.asked) == 2
         assert work.labels() == RIGHT
         assert work.run(server.url, "--use_cache", "replies.sqlite", "--seed", "5").code == 0
@@ -346,12 +338,12 @@ def test_a_judge_that_gives_no_label_is_asked_no_further(work: Workplace) -> Non
     judge = ToyJudge(lambda question: "Bees are wonderful animals.")
     with FaultyServer(judge) as server:
         done = work.run(server.url)
-    assert done.code == 1
-    assert "no label in the first 8 replies" in done.err
-    assert "'Bees are wonderful animals.'" in done.err
-    assert "--format_type adaptive" in done.err
-    assert "--give_up_after 0" in done.err
-    assert "Traceback" not in done.err
+    done.refused(
+        "no label in the first 8 replies",
+        "'Bees are wonderful animals.'",
+        "--format_type adaptive",
+        "--give_up_after 0",
+    )
     assert len(judge.asked) < 30  # of 60 calls, each asked again twice, and those in flight
 
 
@@ -363,8 +355,7 @@ def test_a_cut_reply_is_given_as_the_reason(work: Workplace) -> None:
 
     with FaultyServer(ToyJudge(endless)) as server:
         done = work.run(server.url, "--max_tokens", "20")
-    assert done.code == 1
-    assert "more than --max_tokens 20" in done.err
+    done.refused("more than --max_tokens 20")
 
 
 def test_one_label_at_the_start_is_enough_to_go_on(work: Workplace) -> None:

@@ -99,19 +99,16 @@ def test_blocks_are_judged_and_compared_with_gold_of_topics(work: Workplace) -> 
     summary = work.summary()
     assert summary["agreement"]["measures"]["accuracy"]["value"] == 1.0
     assert summary["agreement"]["compared"] == 4
-    done = work.cli("agree", "gold.jsonl", "out/assignments.jsonl")
-    assert done.code == 0, done.err
+    done = work.cli("agree", "gold.jsonl", "out/assignments.jsonl").ok()
     assert "accuracy" in done.out
 
 
 def test_score_and_agree_on_the_files_of_a_run(work: Workplace) -> None:
     with FaultyServer(ToyJudge()) as server:
         assert work.run(server.url, "--gold", gold(work)).code == 0
-    done = work.cli("score", "out/assignments.jsonl", "--per_topic", "--output_path", "scored")
-    assert done.code == 0, done.err
+    work.cli("score", "out/assignments.jsonl", "--per_topic", "--output_path", "scored").ok()
     assert work.read("scored/metrics.jsonl") == work.read("out/metrics.jsonl")
-    done = work.cli("agree", "gold.jsonl", "out/assignments.jsonl", "--json", "agreed.json")
-    assert done.code == 0, done.err
+    work.cli("agree", "gold.jsonl", "out/assignments.jsonl", "--json", "agreed.json").ok()
     agreed: dict[str, Any] = json.loads((work.folder / "agreed.json").read_text())
     ours = agreed["out/assignments.jsonl"]["measures"]
     assert ours["accuracy"]["value"] == 1.0
@@ -130,20 +127,18 @@ def test_two_runs_are_ranked(work: Workplace) -> None:
         "metrics_r1.jsonl",
         "metrics_r2.jsonl",
     }
-    done = work.cli("score", "out/assignments.jsonl", "--rank", "all_score")
-    assert done.code == 0, done.err
+    done = work.cli("score", "out/assignments.jsonl", "--rank", "all_score").ok()
     assert "Rank" in done.out
-    done = work.cli("score", "out/assignments.jsonl", "--rank", "al_score")
-    assert done.code == 1
-    assert "Did you mean 'all_score'?" in done.err
+    work.cli("score", "out/assignments.jsonl", "--rank", "al_score").refused(
+        "Did you mean 'all_score'?"
+    )
 
 
 def test_preview_shows_what_is_sent(work: Workplace) -> None:
     judge = ToyJudge()
     with FaultyServer(judge) as server:
         assert work.run(server.url, "--log_prompts").code == 0
-    done = work.cli("preview", *DATA, "--prompt_type", "no_reasoning")
-    assert done.code == 0, done.err
+    done = work.cli("preview", *DATA, "--prompt_type", "no_reasoning").ok()
     sent = next(one for one in judge.asked if "t1" in one.data.query)
     for message in sent.body["messages"]:
         assert message["content"] in done.out
@@ -153,8 +148,7 @@ def test_preview_shows_what_is_sent(work: Workplace) -> None:
 
 
 def test_formats_lists_everything(work: Workplace) -> None:
-    done = work.cli("formats")
-    assert done.code == 0
+    done = work.cli("formats").ok()
     for name in ("no_reasoning", "optimized", "python_list", "biomedical", "zh"):
         assert name in done.out
 

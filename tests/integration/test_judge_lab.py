@@ -100,8 +100,7 @@ def test_the_first_trial_that_was_asked_for_is_the_default(
         (work.folder / "out/comparison.json").write_text(damaged)
         asked.sort()
     assert [one.format for one in chosen([opened(work)])[0]] == asked
-    done = lab(work, "compare", "out", "--output_path", "found.json")
-    assert done.code == 0, done.err
+    lab(work, "compare", "out", "--output_path", "found.json").ok()
     (found,) = json.loads((work.folder / "found.json").read_text())["comparisons"]
     assert found["default"] == asked[0]
 
@@ -131,8 +130,7 @@ def test_a_missing_label_is_not_read_and_not_right(work: Workplace) -> None:
 def test_diff_of_two_prompt_types(work: Workplace) -> None:
     compared(work, "--gold", gold(work))
     formats = "short_cot×json,no_reasoning×json"
-    done = lab(work, "diff", "out", "out", "--formats", formats, "--output_path", "diff.json")
-    assert done.code == 0, done.err
+    done = lab(work, "diff", "out", "out", "--formats", formats, "--output_path", "diff.json").ok()
     (result,) = json.loads((work.folder / "diff.json").read_text())["results"]
     assert result["difference"] == pytest.approx(4 / 7)
     assert result["parts"]["prompts"] == pytest.approx(4 / 7)
@@ -144,27 +142,25 @@ def test_diff_of_two_prompt_types(work: Workplace) -> None:
 
 def test_diff_of_two_folders(work: Workplace) -> None:
     compared(work, "--gold", gold(work))
-    done = lab(work, "diff", "out/short_cot_json", "out/no_reasoning_json")
-    assert done.code == 0, done.err
+    done = lab(work, "diff", "out/short_cot_json", "out/no_reasoning_json").ok()
     assert "A − B +.571" in " ".join(done.out.split())
 
 
 def test_stored_prompts_are_compared(work: Workplace) -> None:
     compared(work, "--gold", gold(work), "--log_prompts")
-    done = lab(work, "diff", "out", "out", "--formats", "no_reasoning×json,no_reasoning×adaptive")
-    assert done.code == 0, done.err
+    done = lab(
+        work, "diff", "out", "out", "--formats", "no_reasoning×json,no_reasoning×adaptive"
+    ).ok()
     assert "prompts      7 of 7 differ" in done.out
     assert "doc 0, from character" in done.out
 
 
 def test_compare_and_power(work: Workplace) -> None:
     compared(work, "--gold", gold(work))
-    done = lab(work, "compare", "out")
-    assert done.code == 0, done.err
+    done = lab(work, "compare", "out").ok()
     assert "nuggets · 7 items in 2 clusters · 4 formats · toy" in done.out
     assert "no_reasoning×json" in done.out
-    power = lab(work, "power", "out")
-    assert power.code == 0, power.err
+    power = lab(work, "power", "out").ok()
     assert "nuggets@no_reasoning×json" in " ".join(power.out.split())
 
 
@@ -180,8 +176,7 @@ def test_reread_with_another_format_type(work: Workplace) -> None:
     assert done.code == 0, done.err
     again = lab(
         work, "reread", "out", "--scorer", "nugget_labels,format_type=csv", "-o", "again.jsonl"
-    )
-    assert again.code == 0, again.err
+    ).ok()
     rows = [json.loads(line) for line in (work.folder / "again.jsonl").read_text().splitlines()]
     assert len(rows) == 7
     assert {row["item"] for row in rows[:2]} == {
@@ -213,11 +208,10 @@ def test_reread_puts_labels_together_as_the_judge_did(work: Workplace) -> None:
     path = work.folder / "out" / "replies.jsonl"
     old = [_with_canary(json.loads(line)) for line in path.read_text().splitlines()]
     path.write_text("".join(json.dumps(row) + "\n" for row in old))
-    again = lab(
+    lab(
         *(work, "reread", "out", "--scorer", f"nugget_labels,format_type={config}"),
         *("-o", "again.jsonl"),
-    )
-    assert again.code == 0, again.err
+    ).ok()
     rows = [json.loads(line) for line in (work.folder / "again.jsonl").read_text().splitlines()]
     assert [row["after"]["answer"] for row in rows] == [row["before"]["answer"] for row in rows]
 
@@ -264,9 +258,7 @@ def test_wrong_input(work: Workplace, argv: list[str], said: str) -> None:
         return f"7 {plain(question)}"
 
     compared(work, "--gold", gold(work), style=seven)
-    done = lab(work, *argv)
-    assert done.code == 1
-    assert said in done.err
+    lab(work, *argv).refused(said)
 
 
 def test_a_gain_beside_an_accuracy_is_no_comparison(work: Workplace) -> None:
@@ -280,17 +272,13 @@ def test_a_folder_of_something_else_is_left_to_others(work: Workplace) -> None:
     (work.folder / "else").mkdir()
     (work.folder / "else/summary.json").write_text("{}")
     assert not READER.reads(work.folder / "else")
-    done = lab(work, "diff", "else", "else")
-    assert done.code == 1
-    assert "holds no results files" in done.err
+    lab(work, "diff", "else", "else").refused("holds no results files")
 
 
 def test_a_damaged_summary_is_told(work: Workplace) -> None:
     compared(work)
     (work.folder / "out/short_cot_json/summary.json").write_text("{}")
-    done = lab(work, "diff", "out", "out")
-    assert done.code == 1
-    assert "is not a summary of `nugget-eval`" in done.err
+    lab(work, "diff", "out", "out").refused("is not a summary of `nugget-eval`")
 
 
 @pytest.mark.skipif(not IS_INSTALLED, reason="installed before the entry point was added")
@@ -312,8 +300,7 @@ def test_the_installed_program_finds_the_reader(work: Workplace) -> None:
 def test_topics_are_the_clusters_of_the_interval(work: Workplace) -> None:
     compared(work, "--gold", gold(work))
     formats = "no_reasoning×json,short_cot×json"
-    done = lab(work, "diff", "out", "out", "--formats", formats, "--output_path", "diff.json")
-    assert done.code == 0, done.err
+    lab(work, "diff", "out", "out", "--formats", formats, "--output_path", "diff.json").ok()
     (result,) = json.loads((work.folder / "diff.json").read_text())["results"]
     assert len(TOPICS) == 2
     assert result["scores"][0]["method"] == "t over 2 clusters, few clusters"
@@ -321,8 +308,7 @@ def test_topics_are_the_clusters_of_the_interval(work: Workplace) -> None:
 
 def test_prompt_and_format_types_are_compared_as_formats(work: Workplace) -> None:
     compared(work, "--gold", gold(work))
-    done = lab(work, "compare", "out", "--output_path", "found.json", "--flips")
-    assert done.code == 0, done.err
+    done = lab(work, "compare", "out", "--output_path", "found.json", "--flips").ok()
     text = " ".join(done.out.split())
     assert "nuggets · " in text
     assert " formats · toy" in text
@@ -352,7 +338,4 @@ def test_damaged_files_are_one_message(
         path.read_text("utf-8").splitlines() if file.endswith("l") else [path.read_text()]
     )
     path.write_text("\n".join([json.dumps(json.loads(first) | damage), *rest]), "utf-8")
-    done = lab(work, "reread", "out", "--scorer", "nugget_labels")
-    assert done.code == 1, done.out
-    assert text in done.err
-    assert path.name in done.err
+    lab(work, "reread", "out", "--scorer", "nugget_labels").refused(text, path.name)

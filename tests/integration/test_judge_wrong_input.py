@@ -260,8 +260,7 @@ def test_a_key_reaches_no_file_and_no_message(work: Workplace) -> None:
 
 def test_verbosity_is_checked(work: Workplace) -> None:
     said(run(work, "--verbosity", "loud"), "--verbosity", "DEBUG")
-    done = run(work, "--verbosity", "info", "--prompt_type", "auto")
-    assert done.code == 0, done.err
+    done = run(work, "--verbosity", "info", "--prompt_type", "auto").ok()
     assert "nugget-eval: INFO: Prompt type no_reasoning" in done.err
 
 

@@ -38,15 +38,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     dummy = ("--tasks", "demo_mcq@mcqa,demo_mcq@cot,demo_mcq@cloze", "--model", "dummy")
     for out, limit in (("out", "20"), ("run_a", "20"), ("run_b", "18")):
         args = ("--model_args", "seed=2") if out == "run_b" else ()
-        done = work.cli("run", *dummy, *args, "--limit", limit, "--output_path", out)
-        assert done.code == 0, done.err
+        work.cli("run", *dummy, *args, "--limit", limit, "--output_path", out).ok()
     for copy in ("old", "new"):
         shutil.copytree(work.folder / "out", work.folder / copy)
-    done = work.cli(
+    work.cli(
         *("sweep", "--tasks", "demo_mcq", "--model", "dummy", "--limit", "8"),
         *("--formats", "3", "--output_path", "lists"),
-    )
-    assert done.code == 0, done.err
+    ).ok()
     (saved,) = (work.folder / "lists").glob("formats_*.yaml")
     saved.rename(work.folder / "formats.yaml")
     return work.folder
@@ -67,8 +65,7 @@ def test_every_command_to_try_works(folder: Path, line: str) -> None:
     assert program == "lm-eval"
     if argv[0] == "sweep":
         argv += ["--model", "dummy"]
-    done = Workplace(folder).cli(*argv)
-    assert done.code == 0, done.err
+    done = Workplace(folder).cli(*argv).ok()
     assert done.out
 
 

@@ -21,8 +21,7 @@ def work(tmp_path: Path) -> Workplace:
 
 def ran(work: Workplace, *argv: str, **keys: Any) -> dict[str, Any]:
     keys = {"formats": "generate", "repeats": 5} | keys
-    done = work.run("--tasks", work.task(**keys), *argv)
-    assert done.code == 0, done.err
+    work.run("--tasks", work.task(**keys), *argv).ok()
     return work.results()
 
 

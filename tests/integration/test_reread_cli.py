@@ -23,14 +23,12 @@ BRACKETS = "regex,pattern=zq(\\w)qz"
 def run(place: Workplace, reply: str, fmt: str = "generate", **task: Any) -> None:
     """Twenty questions, all answered with ``reply``; C is right five times."""
     name = place.task(**{"formats": ..., **task})
-    done = place.run("--tasks", f"{name}@{fmt}", "--model_args", json.dumps({"reply": reply}))
-    assert done.code == 0, done.err
+    place.run("--tasks", f"{name}@{fmt}", "--model_args", json.dumps({"reply": reply})).ok()
 
 
 def reread(place: Workplace, *argv: str) -> tuple[Outcome, list[dict[str, Any]]]:
     """What is printed, and the readings."""
-    done = place.cli("reread", "out", "--output_path", "again.jsonl", *argv)
-    assert done.code == 0, done.err
+    done = place.cli("reread", "out", "--output_path", "again.jsonl", *argv).ok()
     text = (place.folder / "again.jsonl").read_text("utf-8")
     return done, [json.loads(line) for line in text.splitlines()]
 
@@ -141,9 +139,7 @@ def test_samples_without_what_a_reader_needs_ask_the_task(place: Workplace) -> N
     reply = json.dumps({"reply": "zqCqz"})
     assert place.run("--tasks", f"{name}@generate", "--model_args", reply).code == 0
     rewrite(place, lambda one: {k: v for k, v in one.items() if k != "read_with"})
-    failed = place.cli("reread", "out", "--scorer", BRACKETS)
-    assert failed.code == 1
-    assert "--include_path" in failed.err
+    place.cli("reread", "out", "--scorer", BRACKETS).refused("--include_path")
     _, rows = reread(place, "--scorer", BRACKETS, "--include_path", str(place.folder))
     assert sum(row["after"]["score"] for row in rows) == 5
 
@@ -276,9 +272,9 @@ def test_damaged_orders_are_one_message(place: Workplace, damage: dict[str, Any]
     name = place.task(formats=...)
     assert place.run("--tasks", f"{name}@generate", "--permute", "cyclic").code == 0
     rewrite(place, lambda sample: sample | damage)
-    broken = place.cli("reread", "out", "--scorer", "first_label")
-    assert broken.code == 1
-    assert "Doc 0 of these samples holds no orders that can be understood" in broken.err
+    place.cli("reread", "out", "--scorer", "first_label").refused(
+        "Doc 0 of these samples holds no orders that can be understood"
+    )
 
 
 def test_several_replies_in_several_orders_are_all_read(place: Workplace) -> None:
@@ -298,8 +294,7 @@ def test_several_replies_in_several_orders_are_all_read(place: Workplace) -> Non
 def test_a_run_of_the_harness(place: Workplace) -> None:
     """Its own metric scores what the reader leaves, in the place of its filter."""
     write_peer_run(place.folder / "peer", replies=["It is 3.", "#### 3", "no", "So 5"])
-    done = place.cli("reread", "peer", "--scorer", "number", "--output_path", "again.jsonl")
-    assert done.code == 0, done.err
+    done = place.cli("reread", "peer", "--scorer", "number", "--output_path", "again.jsonl").ok()
     rows = [json.loads(line) for line in (place.folder / "again.jsonl").read_text().splitlines()]
     assert [row["before"]["score"] for row in rows] == [0, 1, 0, 0]
     assert [row["after"]["score"] for row in rows] == [0, 1, 0, 1]  # the targets are 2, 3, 4, 5
@@ -315,10 +310,7 @@ def test_a_run_of_the_harness(place: Workplace) -> None:
 def test_a_run_of_the_harness_with_code_needs_its_task(place: Workplace) -> None:
     code = "def target(doc):\n    return doc['answer']\n"
     write_peer_run(place.folder / "peer", replies=["It is 3."], doc_to_target=code)
-    done = place.cli("reread", "peer", "--scorer", "number")
-    assert done.code == 1
-    assert "cannot be asked" in done.err
-    assert "--include_path" in done.err
+    place.cli("reread", "peer", "--scorer", "number").refused("cannot be asked", "--include_path")
 
 
 # ------------------------------------------------------------------------------- odd answers
@@ -334,8 +326,9 @@ def test_a_table_is_read_as_expected_by_its_own_reader(name: str) -> None:
 
 
 def test_corpus(place: Workplace) -> None:
-    done = place.cli("reread", "--corpus", "--scorer", "first_label", "--output_path", "c.jsonl")
-    assert done.code == 0, done.err
+    done = place.cli(
+        "reread", "--corpus", "--scorer", "first_label", "--output_path", "c.jsonl"
+    ).ok()
     assert "Written: c.jsonl" in done.out
     rows = [json.loads(line) for line in (place.folder / "c.jsonl").read_text("utf-8").splitlines()]
     assert len(rows) == sum(len(table["rows"]) for table in corpus().values())
@@ -402,9 +395,7 @@ def test_a_run_without_samples(place: Workplace) -> None:
     run(place, "C")
     for path in place.output.rglob("samples_*.jsonl"):
         path.unlink()
-    done = place.cli("reread", "out", "--scorer", "choice")
-    assert done.code == 1
-    assert "has no samples of 't@generate'" in done.err
+    place.cli("reread", "out", "--scorer", "choice").refused("has no samples of 't@generate'")
 
 
 def test_a_failure_leaves_the_file_of_before(place: Workplace) -> None:
@@ -412,9 +403,9 @@ def test_a_failure_leaves_the_file_of_before(place: Workplace) -> None:
     _, rows = reread(place, "--scorer", "choice")
     for path in place.output.rglob("samples_*.jsonl"):
         path.write_text(path.read_text() + "{\n")
-    done = place.cli("reread", "out", "--scorer", "choice", "--output_path", "again.jsonl")
-    assert done.code == 1
-    assert "line 21 is not JSON" in done.err
+    place.cli("reread", "out", "--scorer", "choice", "--output_path", "again.jsonl").refused(
+        "line 21 is not JSON"
+    )
     assert len((place.folder / "again.jsonl").read_text().splitlines()) == len(rows)
     assert not list(place.folder.glob("*.partial"))
 
@@ -423,12 +414,10 @@ def test_two_runs_in_one_folder(place: Workplace) -> None:
     run(place, "C")
     run(place, "D")
     done = place.cli("reread", "out", "--scorer", "choice")
-    assert done.code == 1
-    assert "holds 2 runs" in done.err
+    done.refused("holds 2 runs")
     newest = max(place.output.rglob("results_*.json"), key=lambda path: path.name)
     assert str(newest.relative_to(place.folder)) in done.err
-    again = place.cli("reread", str(newest), "--scorer", "choice")
-    assert again.code == 0, again.err
+    place.cli("reread", str(newest), "--scorer", "choice").ok()
 
 
 @pytest.mark.parametrize(
@@ -448,9 +437,7 @@ def test_a_damaged_sample_is_named(place: Workplace, field: str, value: object, 
     samples = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     samples[3][field] = value
     path.write_text("".join(json.dumps(one) + "\n" for one in samples), "utf-8")
-    done = place.cli("reread", "out", "--scorer", "first_label")
-    assert done.code == 1
-    assert f"Doc 3 of these samples {said}" in done.err
+    place.cli("reread", "out", "--scorer", "first_label").refused(f"Doc 3 of these samples {said}")
 
 
 def test_flips_without_their_text(place: Workplace) -> None:
@@ -463,7 +450,6 @@ def test_flips_without_their_text(place: Workplace) -> None:
 
 def test_a_stored_config_without_its_question_says_where(place: Workplace) -> None:
     write_peer_run(place.folder / "peer", replies=["2", "3"], doc_to_text=None)
-    done = place.cli("reread", "peer", "--scorer", "number")
-    assert done.code == 1
-    assert "doc 0 of 'g' cannot be read again" in done.err
-    assert "doc_to_text" in done.err
+    place.cli("reread", "peer", "--scorer", "number").refused(
+        "doc 0 of 'g' cannot be read again", "doc_to_text"
+    )

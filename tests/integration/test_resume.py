@@ -185,8 +185,7 @@ def test_an_output_folder_deleted_in_mid_run_keeps_nothing_and_says_so(
 
     monkeypatch.setattr(logged_model.LoggedLM, "_hold", deleting)
     failed = run(place, fails="17")
-    assert failed.code == 1
-    assert "No answer is kept: " in failed.err
+    failed.refused("No answer is kept: ")
     assert "goes on from there" not in failed.err
 
 
@@ -257,8 +256,7 @@ def test_without_output_path_the_store_is_in_the_users_cache(place: Workplace) -
     assert place.cli("run", "--model", "logged", *given).code == 1
     [store] = [path for path in stores(place) if path.suffix == ".sqlite"]
     assert store.parent == place.folder / "cache" / "lm-eval-formats" / "runs"
-    again = place.cli("run", "--model", "logged", *flags(place))
-    assert again.code == 0
+    again = place.cli("run", "--model", "logged", *flags(place)).ok()
     assert "resuming" in again.err
     assert stores(place) == []
 
@@ -302,14 +300,12 @@ def rows(path: Path) -> list[tuple[bytes, str]]:
 
 def test_runs_share_answers(place: Workplace) -> None:
     cache = str(place.folder / "deep" / "answers.db")
-    first = run(place, "--use_cache", cache)
-    assert first.code == 0
+    first = run(place, "--use_cache", cache).ok()
     assert place.results()["config"]["use_cache"] == cache
     assert len(asked(place)) == TOTAL
     assert f"0 of {TOTAL} answers were taken from {cache}." in first.out.replace("\n         ", " ")
     before = files(place)
-    again = run(place, "--use_cache", cache)
-    assert again.code == 0
+    again = run(place, "--use_cache", cache).ok()
     assert asked(place) == []
     assert f"{TOTAL} of {TOTAL} answers were taken from {cache}." in again.out.replace(
         "\n         ", " "
@@ -367,8 +363,7 @@ def test_a_damaged_store_of_a_dead_run_is_named_and_the_run_begins_anew(place: W
     (path,) = stores(place)
     path.write_bytes(path.read_bytes()[:-5000])
     asked(place)
-    again = run(place)
-    assert again.code == 0
+    again = run(place).ok()
     assert f"{path.name} is damaged: a part of it is missing" in again.err
     assert f"It was moved to {path.name}.damaged, which you can delete." in again.err
     assert "resuming" not in again.err
@@ -430,8 +425,7 @@ def test_no_key_reaches_a_store(place: Workplace, monkeypatch: pytest.MonkeyPatc
 
 
 def test_failed_requests_are_missing_not_wrong(place: Workplace) -> None:
-    outcome = run(place, "--max_failed", "10%", "--use_cache", "a.db", fails="3+17")
-    assert outcome.code == 0
+    outcome = run(place, "--max_failed", "10%", "--use_cache", "a.db", fails="3+17").ok()
     results = place.results()
     for name in ("t@mcqa", "t@cot", "plain"):
         assert results["results"][name]["missing"] == 2
@@ -464,16 +458,14 @@ def test_a_run_with_missing_docs_can_be_filled_in(place: Workplace) -> None:
 
 
 def test_too_many_failures_stop_the_run(place: Workplace) -> None:
-    outcome = run(place, "--max_failed", "5", fails="3+17")
-    assert outcome.code == 1
-    assert "6 requests failed for good, and --max_failed allows 5" in outcome.err
-    assert "answers are kept" in outcome.err
+    run(place, "--max_failed", "5", fails="3+17").refused(
+        "6 requests failed for good, and --max_failed allows 5", "answers are kept"
+    )
 
 
 def test_all_docs_missing(place: Workplace) -> None:
     fails = "+".join(map(str, range(DOCS)))
-    outcome = run(place, "--max_failed", "100%", fails=fails)
-    assert outcome.code == 0
+    run(place, "--max_failed", "100%", fails=fails).ok()
     assert place.results()["results"]["t@mcqa"]["missing"] == DOCS
     assert "acc,none" not in place.results()["results"]["t@mcqa"]
 
@@ -482,8 +474,7 @@ def test_all_docs_missing(place: Workplace) -> None:
 
 
 def test_a_chat_only_backend_gets_chats(place: Workplace) -> None:
-    outcome = place.run(*flags(place, tasks=("t.yaml@cot",)), model="chat_only")
-    assert outcome.code == 0
+    outcome = place.run(*flags(place, tasks=("t.yaml@cot",)), model="chat_only").ok()
     assert outcome.err.count("takes chats only") == 1
     [argument] = {type(s["arguments"]["gen_args_0"]["arg_0"]) for s in place.samples("t@cot")}
     assert argument is list
@@ -491,10 +482,8 @@ def test_a_chat_only_backend_gets_chats(place: Workplace) -> None:
 
 
 def test_a_backend_that_cannot_score_names_format_and_backend(place: Workplace) -> None:
-    outcome = place.run(*flags(place, tasks=("t.yaml@mcqa",)), model="chat_only")
-    assert outcome.code == 1
-    assert "as t@generate, or use a backend that can, such as --model local-completions" in (
-        outcome.err
+    place.run(*flags(place, tasks=("t.yaml@mcqa",)), model="chat_only").refused(
+        "as t@generate, or use a backend that can, such as --model local-completions"
     )
     place.task("own.yaml", task="own", formats={"mine": {"type": "mcqa"}, "said": {"type": "cot"}})
     outcome = place.run(*flags(place, tasks=("own.yaml@mine",)), model="chat_only")

@@ -72,8 +72,7 @@ def servers_of(work: Workplace) -> list[dict[str, Any]]:
 def alone(work: Workplace, path: str = CHAT, tasks: str = "t@generate") -> dict[str, list[Any]]:
     """The answers of one server."""
     with FaultyServer(ToyServer()) as server:
-        done = run(work, [server.url], path, tasks)
-        assert done.code == 0, done.err
+        run(work, [server.url], path, tasks).ok()
     return samples(work)
 
 
@@ -82,8 +81,7 @@ def alone(work: Workplace, path: str = CHAT, tasks: str = "t@generate") -> dict[
 )
 def test_servers_share_the_work_and_answer_as_one(work: Workplace, path: str, tasks: str) -> None:
     with FaultyServer(ToyServer()) as a, FaultyServer(ToyServer()) as b:
-        done = run(work, [a.url, b.url], path, tasks)
-        assert done.code == 0, done.err
+        run(work, [a.url, b.url], path, tasks).ok()
         assert min(len(a.requests), len(b.requests)) > DOCS / 2
         assert [server["taken_out"] for server in servers_of(work)] == [0, 0]
     assert samples(work) == alone(work, path, tasks)
@@ -94,8 +92,7 @@ def test_a_server_that_is_not_there_is_left_out_and_reported(
 ) -> None:
     with nobody() as port, FaultyServer(ToyServer()) as server:
         dead = f"http://127.0.0.1:{port}"
-        done = run(work, [dead, server.url])
-        assert done.code == 0, done.err
+        done = run(work, [dead, server.url]).ok()
         assert f"Nothing answers at {dead}{CHAT}: Connection refused" in caplog.text
         assert f"{dead}{CHAT} was taken out once" in done.err
         assert "did not come back" in done.err
@@ -112,8 +109,7 @@ def test_a_server_that_dies_on_the_way_loses_nothing(
     work: Workplace, caplog: pytest.LogCaptureFixture
 ) -> None:
     with FaultyServer(ToyServer(), faults=dies(8, 10**6)) as a, FaultyServer(ToyServer()) as b:
-        done = run(work, [a.url, b.url])
-        assert done.code == 0, done.err
+        run(work, [a.url, b.url]).ok()
         assert "closed the connection without an answer" in caplog.text
         assert "gets no requests until it answers again" in caplog.text
         first, second = servers_of(work)
@@ -130,8 +126,7 @@ def test_a_server_that_comes_back_is_asked_again(
         FaultyServer(ToyServer(), faults=dies(6, 12)) as a,
         FaultyServer(ToyServer(), faults=dies(6, 10**6)) as b,
     ):
-        done = run(work, [a.url, b.url])
-        assert done.code == 0, done.err
+        run(work, [a.url, b.url]).ok()
         assert f"{a.url}{CHAT} answers again" in caplog.text
         first, second = servers_of(work)
         assert (first["is_out"], second["is_out"]) == (False, True)
@@ -146,8 +141,7 @@ def test_a_server_that_refuses_for_a_while_leaves_its_work_to_the_others(work: W
         return busy if seen.place >= 5 else None
 
     with FaultyServer(ToyServer(), faults=plan) as a, FaultyServer(ToyServer()) as b:
-        done = run(work, [a.url, b.url])
-        assert done.code == 0, done.err
+        run(work, [a.url, b.url]).ok()
         assert [one["taken_out"] for one in servers_of(work)] == [0, 0]
     assert samples(work) == alone(work)
 
@@ -204,10 +198,9 @@ def test_another_model_is_refused_before_anything_is_asked(
         FaultyServer(ToyServer()) as b,
         FaultyServer(ToyServer(OtherModel())) as c,
     ):
-        done = run(work, [a.url, b.url, c.url], path, tasks)
-        assert done.code == 1
-        assert f"{c.url}{path} serves another model than {a.url}{path}" in done.err
-        assert "leave this one out" in done.err
+        run(work, [a.url, b.url, c.url], path, tasks).refused(
+            f"{c.url}{path} serves another model than {a.url}{path}", "leave this one out"
+        )
         assert len(a.requests) + len(b.requests) + len(c.requests) == 12  # questions, one twice
     assert not list(work.output.rglob("results_*.json"))
 
@@ -221,16 +214,14 @@ def test_a_model_that_differs_only_in_scores_is_refused(work: Workplace) -> None
             return [[2 * score for score in row] for row in rows]
 
     with FaultyServer(ToyServer()) as a, FaultyServer(ToyServer(Hotter())) as b:
-        done = run(work, [a.url, b.url], COMPLETIONS, "t@cloze")
-        assert done.code == 1
-        assert "its log-probs of the same texts differ" in done.err
+        run(work, [a.url, b.url], COMPLETIONS, "t@cloze").refused(
+            "its log-probs of the same texts differ"
+        )
 
 
 def test_a_wrong_key_at_one_server_is_an_error(work: Workplace) -> None:
     with FaultyServer(ToyServer()) as a, FaultyServer(ToyServer(), faults=always(401)) as b:
-        done = run(work, [a.url, b.url])
-        assert done.code == 1
-        assert f"{b.url}{CHAT} answered 401" in done.err
+        run(work, [a.url, b.url]).refused(f"{b.url}{CHAT} answered 401")
 
 
 def test_no_server_at_all_is_one_message(work: Workplace) -> None:
@@ -250,14 +241,14 @@ def test_all_servers_die_on_the_way(work: Workplace, monkeypatch: pytest.MonkeyP
     ):
         urls = [a.url, b.url]
         done = run(work, urls)
-        assert done.code == 1
-        assert "None of the 2 servers answers: " in done.err
-        assert f"{a.url}{CHAT} closed" in done.err
-        assert f"{b.url}{CHAT} closed" in done.err
-        assert "10 of 20 answers are kept" in done.err
+        done.refused(
+            "None of the 2 servers answers: ",
+            f"{a.url}{CHAT} closed",
+            f"{b.url}{CHAT} closed",
+            "10 of 20 answers are kept",
+        )
     with FaultyServer(ToyServer(), port=b.port) as b:
-        done = run(work, urls)
-        assert done.code == 0, done.err
+        done = run(work, urls).ok()
         assert "resuming: 10 of 20 answered" in done.err
         assert len(b.requests) == DOCS - 10 + 3
     assert samples(work) == alone(work)

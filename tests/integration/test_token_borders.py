@@ -73,8 +73,7 @@ def place(tmp_path: Path) -> Workplace:
 
 
 def warnings_of(place: Workplace, *argv: str, model: str = "MergingLM") -> list[str]:
-    found = place.run("--tasks", "t.yaml", *argv, model=model)
-    assert found.code == 0, found.err
+    found = place.run("--tasks", "t.yaml", *argv, model=model).ok()
     start = "lm-eval: warning: "
     return [line.removeprefix(start) for line in found.err.splitlines() if line.startswith(start)]
 
@@ -179,8 +178,7 @@ def test_a_model_that_cannot_tell_runs_without_a_word(place: Workplace, model: s
 
 def test_preview_shows_tokens_and_the_problem(place: Workplace) -> None:
     place.task(formats="mcqa")
-    found = place.cli("preview", "t.yaml", "--model", "MergingLM")
-    assert found.code == 0, found.err
+    found = place.cli("preview", "t.yaml", "--model", "MergingLM").ok()
     lines = found.out.splitlines()
     at = lines.index("scored:    ' A'  ' B'  ' C'  ' D'")
     assert lines[at + 1].startswith("tokens:    nothing")
@@ -196,9 +194,7 @@ def test_preview_says_when_a_model_cannot_tell(place: Workplace) -> None:
     assert "tokens:    unknown: model backend BareLM has no tokenizer" in found.out
     assert "tokens" not in place.cli("preview", "t.yaml@generate", "--model", "MergingLM").out
     assert "tokens" not in place.cli("preview", "t.yaml").out
-    wrong = place.cli("preview", "t.yaml", "--model", "MergingLN")
-    assert wrong.code == 1
-    assert "Did you mean 'MergingLM'?" in wrong.err
+    place.cli("preview", "t.yaml", "--model", "MergingLN").refused("Did you mean 'MergingLM'?")
 
 
 # The real tokenizer
@@ -275,8 +271,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_preview_needs_the_tokenizer_of_hf_alone(place: Workplace, folder: Path) -> None:
     place.task(formats="mcqa")
-    found = place.cli("preview", "t.yaml", "--model", "hf", "-a", f"pretrained={folder}")
-    assert found.code == 0, found.err
+    found = place.cli("preview", "t.yaml", "--model", "hf", "-a", f"pretrained={folder}").ok()
     assert "tokens:    nothing  'B'  'C'  'D'" in found.out
     assert "Answer:' disappears in ': A', which covers the border" in found.out
     assert "warning:   in 20 of 20 docs a choice is not tokens of its own" in found.out

@@ -177,11 +177,10 @@ def test_messages_are_counted_as_chats_are(address: str, tmp_path: Path) -> None
         (tmp_path / model).mkdir()
         work = Workplace(tmp_path / model)
         arguments = f"model=smol,base_url={address}/v1/{path}"
-        done = work.cli(
+        work.cli(
             *("run", "--tasks", "demo_mcq@generate", "--limit", "6", "--model", model),
             *("--model_args", arguments, "--output_path", str(work.output), "--log_samples"),
-        )
-        assert done.code == 0, done.err
+        ).ok()
         total = work.results()["accounting"]["total"]
         counted.append({name: total[name] for name in ("requests", "tokens_in", "tokens_out")})
         replies.append([row["resps"] for row in work.samples("demo_mcq@generate")])

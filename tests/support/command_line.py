@@ -34,6 +34,19 @@ class Outcome:
     out: str
     err: str
 
+    def ok(self) -> Outcome:
+        """That it ended well."""
+        assert self.code == 0, self.out + self.err
+        return self
+
+    def refused(self, *words: str) -> None:
+        """That it ended with 1 and a message with all of these words, however its lines are broken."""
+        assert self.code == 1, self.out + self.err
+        assert "Traceback" not in self.err
+        said = " ".join(self.err.split())
+        missing = [word for word in words if word not in self.err and word not in said]
+        assert not missing, self.err
+
 
 def run_inside(folder: Path, main: Callable[[list[str]], int], argv: Sequence[str]) -> Outcome:
     """Run a program in this process, inside a folder."""

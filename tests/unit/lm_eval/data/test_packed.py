@@ -74,8 +74,7 @@ QUESTION = "Which of these is it, and how would you know? é \u2028 " * 5
 def asked(place: Workplace, name: str, content: str) -> list[dict[str, Any]]:
     kwargs = place.data(name, content)
     place.task(dataset_kwargs=kwargs)
-    done = place.run("--tasks", "t.yaml@mcqa", "--log_samples")
-    assert done.code == 0, done.err
+    place.run("--tasks", "t.yaml@mcqa", "--log_samples").ok()
     return place.samples("t@mcqa")
 
 
@@ -111,7 +110,4 @@ def test_errors_in_a_large_file_are_told_as_in_a_small_one(
     monkeypatch.setattr("lm_eval.data.files._LARGE_BYTES", 0)
     place = Workplace(tmp_path)
     place.task(dataset_kwargs=place.data("docs.jsonl", content))
-    done = place.run("--tasks", "t.yaml@mcqa")
-    assert done.code == 1
-    assert message in done.err
-    assert "Traceback" not in done.err
+    place.run("--tasks", "t.yaml@mcqa").refused(message)

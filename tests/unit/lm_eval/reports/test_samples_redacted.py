@@ -50,8 +50,7 @@ def told(text: str) -> list[str]:
 def test_samples_hide_the_docs(folder: Path, name: str) -> None:
     tasks = ["--tasks", f"secret.yaml@{name}", "--model", "dummy", "--write_out"]
     permuted = [] if name == "cot" else ["--permute", "cyclic"]
-    ran = run(folder, "run", *tasks, "--output_path", "out", "--num_fewshot", "1", *permuted)
-    assert ran.code == 0
+    ran = run(folder, "run", *tasks, "--output_path", "out", "--num_fewshot", "1", *permuted).ok()
     assert told(ran.out) == []
     files = [file for file in (folder / "out").rglob("*") if file.is_file()]
     assert any(file.name.startswith("samples") for file in files)
@@ -81,8 +80,7 @@ def test_a_user_can_ask_for_them(folder: Path) -> None:
 
 
 def test_previews(folder: Path) -> None:
-    shown = run(folder, "preview", "secret.yaml")
-    assert shown.code == 0
+    shown = run(folder, "preview", "secret.yaml").ok()
     assert told(shown.out) == []
     assert "--show_redacted" in shown.out
     assert told(run(folder, "preview", "secret.yaml", "--show_redacted").out) == [*SECRETS]
@@ -108,9 +106,7 @@ def test_hidden_replies_are_not_read_again(folder: Path) -> None:
     run(
         folder, "run", "--tasks", "secret.yaml@generate", "--model", "dummy", "--output_path", "out"
     )
-    again = run(folder, "reread", "out", "--scorer", "choice")
-    assert again.code == 1
-    assert "--show_redacted" in again.err
+    run(folder, "reread", "out", "--scorer", "choice").refused("--show_redacted")
 
 
 def test_it_is_true_or_false(folder: Path, write: Callable[..., Path]) -> None:

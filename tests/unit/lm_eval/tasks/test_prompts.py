@@ -118,8 +118,7 @@ def test_answers_without_reasons_draw_one_note(write: Callable[..., Path], tmp_p
     for shots, noted in ((0, {}), (1, {"bare"})):
         tasks = ["--tasks", "bare.yaml,reasoned.yaml", "--num_fewshot", str(shots)]
         argv = ["run", *tasks, "--model", "dummy", "--output_path", f"out{shots}"]
-        ran = run_inside(tmp_path, main, argv)
-        assert ran.code == 0
+        run_inside(tmp_path, main, argv).ok()
         (file,) = (tmp_path / f"out{shots}").rglob("results_*.json")
         notes = json.loads(file.read_text(encoding="utf-8"))["notes"]
         assert {name for name in notes if "without the reasons" in str(notes[name])} == set(noted)

@@ -84,10 +84,7 @@ def test_runs_of_the_judge_are_found_through_the_entry_point() -> None:
 def test_a_folder_without_runs_names_others(tmp_path: Path) -> None:
     place = four_formats(tmp_path, limit=2)
     (tmp_path / "empty").mkdir()
-    done = place.cli("view", "empty")
-    assert done.code == 1
-    assert "'empty' holds no runs" in done.err
-    assert "Folders near it with runs: out" in done.err
+    place.cli("view", "empty").refused("'empty' holds no runs", "Folders near it with runs: out")
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
@@ -99,9 +96,7 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
 def test_nothing_anywhere(tmp_path: Path) -> None:
     deep = tmp_path / "a/b/c/d"
     deep.mkdir(parents=True)
-    done = Workplace(deep).cli("view", ".")
-    assert done.code == 1
-    assert "Run something with --output_path" in done.err
+    Workplace(deep).cli("view", ".").refused("Run something with --output_path")
 
 
 def test_a_folder_that_cannot_be_listed_is_said(
@@ -143,12 +138,10 @@ def test_a_run_that_was_deleted_is_said(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("flags", [["--port", "8000"], ["--open"]])
 def test_an_export_serves_nothing(tmp_path: Path, flags: list[str]) -> None:
-    done = Workplace(tmp_path).cli("view", ".", "--export", "x.html", *flags)
-    assert done.code == 1
-    assert "--export writes files and serves nothing" in done.err
+    Workplace(tmp_path).cli("view", ".", "--export", "x.html", *flags).refused(
+        "--export writes files and serves nothing"
+    )
 
 
 def test_a_port_that_is_none(tmp_path: Path) -> None:
-    done = Workplace(tmp_path).cli("view", ".", "--port", "70000")
-    assert done.code == 1
-    assert "--port 70000 is not a port" in done.err
+    Workplace(tmp_path).cli("view", ".", "--port", "70000").refused("--port 70000 is not a port")

@@ -42,8 +42,7 @@ def test_quotations_are_marked_where_they_are(tmp_path: Path) -> None:
     data = ["--nuggets", "nuggets.jsonl", "--answers", "answers.jsonl", "--output_path", "out"]
     asked = ["--prompt_type", "short_cot", "--format_type", "json"]
     model = ["--model", "dummy", "--model_args", json.dumps({"reply": REASONED})]
-    done = place.cli("run", *data, *asked, *model)
-    assert done.code == 0, done.err
+    place.cli("run", *data, *asked, *model).ok()
     (unit,) = judgements(JudgedFolder(tmp_path / "out"))["units"]
     passage = unit["passage"]
     quoted = [[passage[start:end] for start, end in one["spans"]] for one in unit["nuggets"]]

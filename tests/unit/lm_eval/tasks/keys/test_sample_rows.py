@@ -48,8 +48,7 @@ def call(place: Workplace, *words: str) -> Outcome:
 
 def test_a_preview_without_the_data_shows_them_and_says_so(place: Workplace) -> None:
     path = place.task(**KEYS)
-    done = call(place, "preview", path)
-    assert done.code == 0, done.err
+    done = call(place, "preview", path).ok()
     assert "Invented 0?" in done.out
     assert done.out.splitlines()[1] == "(invented rows; `lm-eval fetch t` gets the data)"
 
@@ -65,12 +64,9 @@ def test_a_preview_with_the_data_shows_the_data_unless_asked_otherwise(place: Wo
 
 
 def test_a_run_never_uses_them(place: Workplace) -> None:
-    done = place.run("--tasks", place.task(**KEYS))
-    assert done.code == 1
-    assert "owner/not_there" in done.err
+    place.run("--tasks", place.task(**KEYS)).refused("owner/not_there")
     assert not place.written()
-    kept = place.run("--tasks", place.task(sample_rows="rows/t.jsonl"))
-    assert kept.code == 0, kept.err
+    kept = place.run("--tasks", place.task(sample_rows="rows/t.jsonl")).ok()
     assert "20 items" in kept.out
     assert "sample_rows" not in json.dumps(place.results())
 
@@ -92,8 +88,7 @@ def test_validate_counts_them_as_invented(place: Workplace) -> None:
     found = json.loads((place.folder / "found.jsonl").read_text())
     assert found["docs"] == 3
     assert found["invented"] is True
-    whole = call(place, "validate", "--all", "--include_path", ".", "--sample_rows")
-    assert whole.code == 0
+    whole = call(place, "validate", "--all", "--include_path", ".", "--sample_rows").ok()
     assert "0 with errors" in whole.out
     without = call(place, "validate", "--tasks", path)
     assert without.code == 1
@@ -152,8 +147,7 @@ def test_rows_of_a_family_have_the_values_of_each_task(place: Workplace) -> None
 
 def test_examples_come_from_the_other_rows(place: Workplace) -> None:
     path = place.task(**KEYS, fewshot_split="dev", fewshot_config={"sampler": "first_n"})
-    done = call(place, "preview", path, "--num_fewshot", "5")
-    assert done.code == 0, done.err
+    done = call(place, "preview", path, "--num_fewshot", "5").ok()
     questions = [line for line in done.out.splitlines() if line.startswith("Question: ")]
     assert [line[-2] for line in questions] == ["1", "2", "1", "2", "1", "0"]
 
