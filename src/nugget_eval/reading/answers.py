@@ -60,9 +60,6 @@ def judged(text: str, answers: Sequence[LabelList]) -> list[LabelList]:
         floor = kept[-1].span[1] if kept else 0
         lead = _lead(text, answer.span[0], floor)
         excluded = answer.excluded or (None if answer.is_final else _exclusion(text, answer, lead))
-        between = text[floor : answer.span[0]]
-        if kept and kept[-1].excluded and len(between) < 12 and not re.search(r"[\n:]", between):
-            excluded = kept[-1].excluded  # one enumeration
         is_final = answer.is_final or pattern("final").search(lead) is not None
         kept.append(replace(answer, excluded=excluded, is_final=is_final and not excluded))
     return kept
@@ -242,8 +239,6 @@ def decide(
         return None
     finals = [each for each in placed if each.answer.is_final]
     complete = [each for each in finals or placed if each.error_type is None]
-    if finals and not complete and not any(each.count for each in finals):
-        return reading_of(finals[-1])
     if not complete:
         return _partial(finals or placed, count)
     chosen = complete[-1]
@@ -280,11 +275,6 @@ def _settled(text: str, other: Placed, chosen: Placed, format_type: str | None) 
 
 def _partial(placed: Sequence[Placed], count: int) -> LabelReading:
     """The best of incomplete answers; numbered ones complete each other."""
-    numbered = [each.answer for each in placed if each.answer.is_numbered and each.count]
-    if len(numbered) > 1 and len(numbered) == len([each for each in placed if each.count]):
-        slots = tuple(slot for answer in numbered for slot in answer.slots)
-        span = (numbered[0].span[0], numbered[-1].span[1])
-        return reading_of(place(replace(numbered[-1], slots=slots, span=span), count))
     best = max(placed, key=lambda each: (each.count, each.answer.known))
     if best.count and any(
         _differs(each, best) or (each.answer.known and not each.count) for each in placed

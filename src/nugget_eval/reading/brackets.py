@@ -61,7 +61,6 @@ def _outermost(text: str) -> list[tuple[int, int, bool]]:
     found: list[tuple[int, int, bool]] = []
     stack: list[tuple[str, int]] = []
     opened = dict.fromkeys("[{(", 0)
-    inner: list[tuple[int, int, bool]] = []
     for token in _TOKEN.finditer(text):
         char = token[0]
         if char in opened:
@@ -73,14 +72,11 @@ def _outermost(text: str) -> list[tuple[int, int, bool]]:
                 opened[opener] -= 1
                 if opener == _PAIRS[char]:
                     break
-            inner = [each for each in inner[-50:] if each[0] < start]
-            if stack:
-                inner.append((start, token.end(), False))
-            else:
+            if not stack:
                 found.append((start, token.end(), False))
     if stack and re.match(r"[\[{]\s*[\"'\[{]", text[stack[0][1] : stack[0][1] + 40]):
         return [*found, (stack[0][1], len(text), True)]
-    return [*found, *inner] if stack else found
+    return found
 
 
 def _is_data(text: str, start: int, end: int, is_cut: bool) -> bool:
@@ -88,13 +84,7 @@ def _is_data(text: str, start: int, end: int, is_cut: bool) -> bool:
     source = text[start + 1 : end - 1].strip()
     if text[start] == "(":
         return source[:1] in "\"'" and "," in source
-    if is_cut or source[:1] in "\"'[{" or re.search(r"[,:\n]", source):
-        return True
-    line = (
-        text[text.rfind("\n", 0, start) + 1 : start][-200:]
-        + text[end : end + 200].partition("\n")[0]
-    )
-    return not re.search(r"\w", re.sub(r"\[[^\[\]]*\]", "", line))
+    return is_cut or source[:1] in "\"'[{" or re.search(r"[,:\n]", source) is not None
 
 
 def _numbers(match: re.Match[str]) -> str:

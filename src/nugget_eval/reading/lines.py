@@ -115,9 +115,6 @@ def _columns(rows: list[list[str]]) -> list[Slot]:
     """The labels of the column that holds them, with the numbers of the column that numbers them."""
     width = max(map(len, rows))
     labels = [[label_of(row[c]) if c < len(row) else None for row in rows] for c in range(width)]
-    if len(rows) == 2 and all(column[-1] and not column[0] for column in labels):
-        numbers = [read_piece(f"{cell}:").index for cell in rows[0]]
-        return [Slot(column[-1], n) for column, n in zip(labels, numbers, strict=False)]
     counts = [sum(label is not None for label in column) for column in labels]
     if sum(count >= len(rows) - 1 for count in counts) > 1:
         return []
@@ -291,7 +288,6 @@ class _Listing:
     pending: int | None = None  # the number of a nugget without a label so far
     name: str = ""
     region: Region | None = None
-    has_passed: bool = False  # text since the last entry
     has_skipped: bool = False  # several numbers in a row had no label
 
     def add(self, line: Line) -> None:
@@ -344,7 +340,6 @@ class _Listing:
         kinds = ("revision", "final", "draft", "example")
         if not is_remark and any(pattern(kind).search(text) for kind in kinds):
             self.flush()
-        self.has_passed = True
 
     def _open(self, index: int, line: Line) -> None:
         """A number without a label: its label may follow."""
@@ -374,7 +369,6 @@ class _Listing:
             self.name = _name(piece, line, index)
         self._append(Slot(piece.label, index), line)
         self.pieces.append(piece)
-        self.has_passed = False
 
     def _restated(self, piece: Piece) -> bool:
         """True for a second label of the same nugget; it counts if the first was in a sentence."""
@@ -387,22 +381,12 @@ class _Listing:
         return True
 
     def _is_new(self, piece: Piece, index: int | None) -> bool:
+        """True if an entry cannot go on with the list: its number was there, or it has none."""
         if not self.pieces:
             return False
         if index is not None:
-            is_bare = piece.index is None  # its number stood above it
-            return any(slot.index == index for slot in self.slots) or (
-                self.slots[-1].index is None and not is_bare
-            )
-        last = self.pieces[-1]
-        is_record = piece.kind == last.kind and (
-            piece.kind in ("field", "ended") or piece.mark in ("→", "->", "=>")
-        )
-        return (
-            self.slots[-1].index is not None
-            or (self.has_passed and not is_record)
-            or piece.mark != last.mark
-        )
+            return any(slot.index == index for slot in self.slots)
+        return self.slots[-1].index is not None or piece.mark != self.pieces[-1].mark
 
     def flush(self) -> None:
         if self.pending is not None and self.slots:
@@ -422,7 +406,7 @@ class _Listing:
             if region is not None and region.is_cut and self.slots[-1].label is None:
                 answer = replace(answer, is_cut=True)
             self.answers.append(answer)
-        self.slots, self.pieces, self.pending, self.has_passed = [], [], None, False
+        self.slots, self.pieces, self.pending = [], [], None
 
 
 def _name(piece: Piece, line: Line, index: int | None) -> str:

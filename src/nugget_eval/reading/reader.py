@@ -145,8 +145,6 @@ def _read(text: str, count: int, format_type: str | None, data: Sequence[str]) -
     listed, found = _collect(shown, format_type)
     answers = judged(listed, found)
     answers = [_unless_copied(shown, answer, answers, data, has_copies) for answer in answers]
-    if open_at is not None and not any(not answer.excluded for answer in answers):
-        answers = _after_unclosed(text, open_at, count, format_type)
     reading = decide(listed, answers, count, format_type)
     own = blank(shown, _apart(answer.span for answer in answers if answer.excluded), "x")
     if reading is None or not reading.is_complete:
@@ -261,19 +259,6 @@ def _unless_copied(
         return answer
     others = [each for each in answers if not each.excluded and each is not answer]
     return answer.without("copy") if others or has_copies else answer
-
-
-def _after_unclosed(
-    text: str, open_at: int, count: int, format_type: str | None
-) -> list[LabelList]:
-    """A complete answer that is marked final and ends a reply whose thinking never closed."""
-    tail = " " * open_at + _REASONING_FIELD.sub(lambda field: " " * len(field[0]), text[open_at:])
-    answers = judged(*_collect(tail, format_type))
-    last = answers[-1] if answers else None
-    is_end = last is not None and not text[last.span[1] :].strip(" \t\r\n`.")
-    if last is None or not is_end or not last.is_final or last.known != count or last.is_cut:
-        return []
-    return [last]
 
 
 def _apart(spans: Iterable[Span]) -> Iterator[Span]:

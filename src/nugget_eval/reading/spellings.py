@@ -49,11 +49,6 @@ MARKS: dict[str, Label] = {
 }
 MARK = re.compile(f"[{''.join(MARKS)}]")
 _EDGES = " \t\r\n\"'`*_()[]{}<>.,;:#@$|"  # what may surround a label without meaning
-# Label.SUPPORT, Label("support"), \text{support}: one word around the label.
-_WRAPPED = re.compile(
-    r"\\?\w{0,20}(?:label|verdict|decision|text|boxed|bf)\w{0,10}(?:[.:(={]|::|->)\s?(?P<inside>.*)",
-    re.IGNORECASE | re.DOTALL,
-)
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _LONGEST = 80
 
@@ -86,8 +81,6 @@ def _label_of(text: str) -> Label | None:
     if mark is not None:
         plain = plain.replace(mark[0], " ")
     plain = plain.strip(_EDGES)
-    wrapped = _WRAPPED.fullmatch(plain)
-    plain = wrapped["inside"].strip(_EDGES) if wrapped else plain
     if not plain.islower() and not plain.isupper():
         plain = _CAMEL.sub("_", plain)
     match = SPELLING.fullmatch(re.sub(r"[ \t]{1,2}|\s*\n\s*", " ", plain))

@@ -19,22 +19,8 @@ _NUMBER = re.compile(
     r"(?:id|index|number|no|num|n|nugget|idx)\s?=\s?[\"']?(\d{1,3})\b|[a-z](?<!h)_?(\d{1,3})\Z"
 )
 _LABEL = re.compile(r"(?:label|verdict|decision|assignment|value)\s?=\s?[\"']([\w -]{4,24})[\"']")
-_INLINE = {
-    "b",
-    "i",
-    "em",
-    "strong",
-    "code",
-    "span",
-    "u",
-    "a",
-    "font",
-    "mark",
-    "sub",
-    "sup",
-    "small",
-}
-_INLINE |= {"p", "div", "pre", "h1", "h2", "h3", "h4", "summary", "details"}
+_INLINE = {"b", "i", "em", "strong", "code", "span", "u", "a", "font", "mark", "sub", "sup"}
+_INLINE |= {"small", "p", "div", "pre", "h1", "h2", "h3", "h4", "summary", "details"}
 _ANSWER = re.compile(r"(?:final_?)?(?:answers?|output|response|results?|labels?|final)")
 
 

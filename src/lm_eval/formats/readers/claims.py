@@ -147,19 +147,13 @@ class ReplyText:
 
     def _is_listed(self, label: Name) -> bool:
         """True if the label opens a list of the options: the next label follows its text."""
-        own = self.options.texts_at(self.text, label.end).get(label.choice)
-        pos = closed(self.text, own[1]) if own else label.end
-        line_end = self.text.find("\n", pos, pos + 2 * REACH)
-        for start in (pos if own else -1, line_end):
-            item = _ITEM.match(self.text, start) if start >= 0 else None
-            name = self.options.label_at(self.text, item.end()) if item else None
-            if (
-                name
-                and name.choice == label.choice + 1
-                and _ITEM_MARK.match(self.text, name.span[1])
-            ):
-                return not self.is_denied(name.end, self.sentence_end(name.end))
-        return False
+        line_end = self.text.find("\n", label.end, label.end + 2 * REACH)
+        item = _ITEM.match(self.text, line_end) if line_end >= 0 else None
+        name = self.options.label_at(self.text, item.end()) if item else None
+        if name is None or name.choice != label.choice + 1:
+            return False
+        is_item = _ITEM_MARK.match(self.text, name.span[1]) is not None
+        return is_item and not self.is_denied(name.end, self.sentence_end(name.end))
 
     def _joined(self, name: Name) -> Name:
         """The name, or ``SEVERAL`` for "A or B", "A, B", "C. London" (which is not C), "Paris (B)"."""
@@ -195,17 +189,11 @@ class ReplyText:
             written = self.text[slice(*other.span)]
             if other.choice == name.choice or not self.options.is_exact(written):
                 continue
-            if self.is_wrong(other):
-                continue
             if (
                 "\n" in joint[0]
             ):  # a label on the next line is a second answer only if it is all of it
                 return other if _ENDS_LINE.match(self.text, other.span[1]) else None
-            is_joined = is_strong and written not in "AaIi"
-            if is_joined or _ENDS_SECOND.match(self.text, other.span[1]):
-                return other
-            following = self.words.joint.match(self.low, other.end)
-            if following and following["strong"] and pattern is _COMMA:  # "A, B and D"
+            if written not in "AaIi" or _ENDS_SECOND.match(self.text, other.span[1]):
                 return other
         return None
 
@@ -236,11 +224,7 @@ class ReplyText:
     def ends(self, pos: int) -> bool:
         """True if a clause ends at ``pos`` or goes on with an explanation or a verdict."""
         pos = closed(self.text, pos)
-        return bool(
-            _ENDS.match(self.text, pos)
-            or self.words.goes_on.match(self.low, pos)
-            or self.words.verdict.match(self.low, pos)
-        )
+        return bool(_ENDS.match(self.text, pos) or self.words.goes_on.match(self.low, pos))
 
     # -------------------------------------------------------------------------------- claims
 
@@ -282,10 +266,8 @@ class ReplyText:
         for start in (taken_back.end(), end):
             name = self.name_at(start)
             if name is not None:
-                return self._correction_at(name.end) or name
-        is_hard = taken_back["hard"] or self.words.withdrawn.search(
-            self.low, taken_back.start(), end
-        )
+                return name
+        is_hard = self.words.withdrawn.search(self.low, taken_back.start(), end)
         return Name(NONE, taken_back.span(), taken_back.end()) if is_hard else None
 
     def conclusions(self, phrase: re.Pattern[str] | None) -> list[Claim]:
@@ -329,7 +311,7 @@ class ReplyText:
         is_if = words.condition.search(low, begin, start) or (
             is_would and words.condition.search(low, end, stop)
         )
-        if is_if and not any(m["vain"] for m in words.denial.finditer(low, begin, start)):
+        if is_if:
             return None if is_would else "open"
         clauses = [match.end() for match in _CLAUSE.finditer(low, begin, start)]
         if self.is_denied(clauses[-1] if clauses else begin, start):
@@ -375,10 +357,8 @@ class ReplyText:
         return self.words.also.search(self.low, verdict.start(), end) is not None
 
     def _mentions(self, start: int) -> Iterator[Name]:
-        """Labels as they were shown, each with its text if that follows, ordinals, then texts."""
-        for name in islice(labels_in(self.options, self.text, start, len(self.text)), 1000):
-            own = self.options.texts_at(self.text, name.end).get(name.choice)
-            yield name._replace(end=closed(self.text, own[1])) if own else name
+        """Labels as they were shown, then ordinals, then texts."""
+        yield from islice(labels_in(self.options, self.text, start, len(self.text)), 1000)
         if len(self.text) <= 4 * REACH:
             for match in self.words.ordinal.finditer(self.low, start):
                 counted = self._counted(match)
@@ -396,14 +376,12 @@ class ReplyText:
         start = max(0, pos - REACH)
         for stop in _STOP.finditer(self.low, start, pos):
             start = stop.end()
-        return start, self.sentence_end(pos, with_stop=True)
+        return start, self.sentence_end(pos)
 
-    def sentence_end(self, pos: int, *, with_stop: bool = False) -> int:
+    def sentence_end(self, pos: int) -> int:
         """Where the sentence that contains ``pos`` ends."""
         stop = _STOP.search(self.low, pos, pos + REACH)
-        if stop is None:
-            return min(len(self.low), pos + REACH)
-        return stop.end() if with_stop else stop.start()
+        return stop.end() if stop else min(len(self.low), pos + REACH)
 
     @cached_property
     def is_cut(self) -> bool:

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading
-from lm_eval.formats.readers.text import PlainWords, first_word, fold, key_of, words
+from lm_eval.formats.readers.text import PlainWords, fold, key_of, words
 
 Span = tuple[int, int]
 
@@ -74,14 +74,6 @@ class AnswerOptions:
         return tuple(map(key_of, self.choices))
 
     @cached_property
-    def by_first_word(self) -> dict[str, list[int]]:
-        """First word of a choice → the choices that begin with it."""
-        positions: dict[str, list[int]] = {}
-        for i, choice in enumerate(self.choices):
-            positions.setdefault(first_word(choice), []).append(i)
-        return positions
-
-    @cached_property
     def window(self) -> int:
         """How many characters are enough to see whether a text begins with a choice."""
         return 400 + 2 * max(map(len, self.choices), default=0)
@@ -112,12 +104,8 @@ class AnswerOptions:
         """The choices whose texts are at ``pos``, with the span of each text."""
         if not self.choices:
             return {}
-        near = self.by_first_word.get(first_word(text[pos : pos + 400]), ())
-        if not near:
-            return {}
-        reach = 400 + 2 * max(len(self.choices[i]) for i in near)
-        here = words(text[pos : pos + reach])
-        starts = {i: here.starts_with(self.keys[i]) for i in near}
+        here = words(text[pos : pos + self.window])
+        starts = {i: here.starts_with(key) for i, key in enumerate(self.keys)}
         return {i: (pos + span[0], pos + span[1]) for i, span in starts.items() if span}
 
     def whole_text(self, text: str) -> Reading:

@@ -68,9 +68,8 @@ def after_last(text: str, *, phrase: str) -> Reading:
         start, end = line.span(1)
         again = cue.search(lowered(folded[start - 1 : end]), 1)  # cut off while it repeated itself
         end = start - 1 + again.start() if again else end
-        ended = _WRAPPED_START.match(folded, start, end) or CHAT_END.search(folded, start, end)
-        if ended:
-            end = ended.start() if ended.re is CHAT_END else ended.end()
+        ended = _WRAPPED_START.match(folded, start, end)
+        end = ended.end() if ended else end
         span = start, len(folded[:end].rstrip())  # what is blank there was an echo
     return _answer(text, *span)
 
@@ -142,19 +141,15 @@ def _without_echoes(text: str, cue: re.Pattern[str]) -> str:
 
     A placeholder with a number right behind it ("[answer] 42") is filled.
     """
-    low, spans, behind = lowered(text), [], 0
+    low, spans = lowered(text), []
     for match in cue.finditer(low):
-        start, floor, behind = match.start(), behind, match.end()
         echo = _ECHO.match(low, match.end())
-        if low[start - 1 : start] in ('"', "'"):  # what leads up to the quotation belongs to it
-            stops = [stop.end() for stop in _SENTENCE_STOP.finditer(low, floor, start)]
-            start = stops[-1] if stops else floor
         if echo is None or _is_digit_at(text, _behind_placeholder(text, match.span())[1]):
             continue
         stop = _SENTENCE_STOP.search(low, echo.end())
         end = stop.end() if stop else len(low)
         again = cue.search(low, match.end(), end)
-        spans.append((start, again.start() if again else end))
+        spans.append((match.start(), again.start() if again else end))
     return blanked(text, spans) if spans else text
 
 

@@ -63,8 +63,6 @@ def _compatible(char: str) -> str:
 
 
 _FOLDING = _Folding()
-_ASCII = frozenset(map(chr, range(128)))
-_MOST_REPLACED = 20  # for text with many styled characters one pass is quicker
 
 
 _ENTITY = re.compile(
@@ -95,14 +93,7 @@ def _unescaped(entity: re.Match[str]) -> str:
 
 @lru_cache(maxsize=4)  # the rules of one reader look at one reply in turn
 def _folded(text: str) -> str:
-    """``text`` folded. Few characters change in most replies: replacing these beats a translation."""
-    changing = [char for char in set(text).difference(_ASCII) if _FOLDING[ord(char)] != char]
-    if len(changing) > _MOST_REPLACED:
-        return text.translate(_FOLDING)
-    # First those that become ASCII: some of the others become one of them (｢ → 「).
-    for char in sorted(changing, key=_PLAIN.__contains__, reverse=True):
-        text = text.replace(char, _FOLDING[ord(char)])
-    return text
+    return text.translate(_FOLDING)
 
 
 def lowered(text: str) -> str:
@@ -316,12 +307,3 @@ _KEPT_KEY = 2000  # characters: a longer text is not kept in memory
 @lru_cache(maxsize=8192)
 def _key(text: str) -> str:
     return words(text).key
-
-
-def first_word(text: str) -> str:
-    """The first word of ``key_of(text)``, without a look at the others."""
-    text = fold(text)
-    for i, match in enumerate(_WORD.finditer(text)):
-        if not _is_article(text, match, is_first=i == 0):
-            return _plain_word(match.group()).split()[0]
-    return "".join(key_of(text).split()[:1])
