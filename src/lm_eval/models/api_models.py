@@ -10,37 +10,51 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import LmEvalWarning, ModelError, RequestError, UsageError
+from lm_eval.formats.assemble import Chat, Context
+from lm_eval.formats.grammar import Grammar
 from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.enforcer import Dialect
+from lm_eval.models.api.facts import description_of, identity_of, warnings_of
 from lm_eval.models.api.generation import estimated_for_server
 from lm_eval.models.api.probe import ServerCheck, probe
 from lm_eval.models.api.replies import NextTokens, decoded, encoded, tokens_used
-from lm_eval.models.api.scoring import Ability
-from lm_eval.models.api.settings import check_addresses
-from lm_eval.models.api.tokens import ServerFacts
-from lm_eval.models.base import LM, Capabilities, EncodedPair, ExtensibleLM, overridden, peek
+from lm_eval.models.api.scoring import Ability, Planner
+from lm_eval.models.api.settings import (
+    Concurrency,
+    TokenizerBackend,
+    Window,
+    check_addresses,
+)
+from lm_eval.models.api.tokenizers import ServerTokenizer, load_tokenizer
+from lm_eval.models.base import (
+    LM,
+    Capabilities,
+    EncodedPair,
+    ExtensibleLM,
+    TemplateLM,
+    overridden,
+    peek,
+)
+from lm_eval.models.overrides import kept_as
 from lm_eval.models.settings import (
-    COUNT,
     MAX_GEN_TOKS,
     BatchSize,
     Count,
     FromZero,
-    Rule,
     Seconds,
     accepted_arguments,
     checked,
-    one_of,
-    whole,
 )
 from lm_eval.registry import backend_name
 from lm_eval.requests import Answered, LoglikelihoodRequest, Request, RollingRequest
 from lm_eval.requests.values import Estimated, Usage
+from lm_eval.text.secrets import shown_address
 
 if TYPE_CHECKING:
     from lm_eval.models.batches.protocols import BatchProtocol
@@ -58,27 +72,9 @@ _LOCAL_ONLY = ("device", "max_batch_size")
 _UNSUPPORTED = re.compile(
     r"(?i)not (?:supported|permitted|allowed)|unsupported|does not support|deprecated|unknown"
 )
-BACKENDS = ("huggingface", "tiktoken", "remote", "auto", "None")
 
 
-def _tokenizer_backend(value: Any) -> str | None:
-    if str(value).lower() == "none":
-        return None
-    return one_of(BACKENDS).read(value)  # type: ignore[no-any-return]
-
-
-TokenizerBackend = Annotated[str | None, replace(one_of(BACKENDS), read=_tokenizer_backend)]
-Concurrency = Annotated[
-    int | str,
-    Rule(
-        "a whole number above 0 or auto",
-        lambda value: value if value == "auto" else COUNT.read(value),
-    ),
-]
-Window = Annotated[int, whole("a whole number from 2 up", least=2)]
-
-
-class TemplateAPI(ExtensibleLM, ServerFacts):
+class TemplateAPI(ExtensibleLM, TemplateLM):
     """Base of models behind a server.
 
     Prompts longer than ``max_length`` lose their beginning; ``warnings`` and ``describe()`` count them.
@@ -102,7 +98,29 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     may_refuse: tuple[str, ...] = ()
     """Fields of a request that some models refuse; one that is refused is left out from then on."""
     _left_out: frozenset[str] = frozenset()
+    base_url: str
+    """The address of the server; of several, the first, under which answers are stored."""
+    think_end_token: str | None = None
+    """A text in replies after which the answer begins; what comes before it is reasoning."""
     _calls: ServerCaller
+    _given: Mapping[str, Any]
+    """The constructor's arguments: one that only a subclass knows may decide its answers."""
+    _loaded: ServerTokenizer | None = None
+    _planner: Planner | None = None
+
+    # Each is stored under its name in the harness. A subclass may define it as a property.
+    model = kept_as("_served_model", "The model's name as the server knows it.")
+    max_length = kept_as("_max_length", "Prompt and answer together, in tokens.")
+    max_gen_toks = kept_as("_max_gen_toks", "The limit for generated tokens where a task has none.")
+    batch_size = kept_as("_batch_size", "Prompts in one request.")
+    num_concurrent = kept_as("_concurrent", "Requests in flight, or ``auto``.")
+    seed = kept_as("_seed", "Sent along with requests.")
+    truncate = kept_as("_truncate", "Whether prompts that are sent as text are truncated as well.")
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The addresses of all servers."""
+        return (self.base_url, *self._other_addresses)
 
     def __new__(cls, *_: Any, **kwargs: Any) -> Any:
         model = super().__new__(cls)
@@ -406,6 +424,24 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
     def usage(self) -> Mapping[str, Usage]:
         return self._calls.usage
 
+    def identity(self) -> Mapping[str, Any]:
+        return identity_of(self)
+
+    def describe(self) -> dict[str, Any]:
+        return description_of(self)
+
+    @property
+    def warnings(self) -> list[str]:
+        return warnings_of(self)
+
+    def cannot_hold(self, grammar: Grammar) -> str | None:
+        self._calls.header()  # a missing key is noticed before anything else
+        return super().cannot_hold(grammar) or self._calls.enforcer.cannot_hold(grammar)
+
+    def __repr__(self) -> str:
+        address = shown_address(self.base_url)
+        return f"{type(self).__name__}(model={self.model!r}, base_url={address!r})"
+
     def estimate(self, requests: Iterable[Request]) -> Estimated:
         return estimated_for_server(self, requests)
 
@@ -425,6 +461,177 @@ class TemplateAPI(ExtensibleLM, ServerFacts):
                 )
                 del arguments[flag]
         return super().from_args(arguments, name=name)
+
+    # -- the tokenizer ---------------------------------------------------------------------------
+
+    @property
+    def tokenizer(self) -> ServerTokenizer | None:
+        return None if self.tokenizer_backend is None else self._known_tokenizer
+
+    @property
+    def _known_tokenizer(self) -> ServerTokenizer:
+        """The tokenizer, loaded once; an error if there is none."""
+        if self._loaded is None:
+            self._loaded = load_tokenizer(self)
+        return self._loaded
+
+    @property
+    def tokenizer_name(self) -> str:
+        return "" if self.tokenizer_backend is None else self._tokenizer_source
+
+    @property
+    def _tokenizer_source(self) -> str:
+        return self.tokenizer_argument or self.model
+
+    @property
+    def _may_have_template(self) -> bool:
+        """Whether there is a chat template, as far as that is known without a request."""
+        if self.tokenizer_backend in (None, "tiktoken"):
+            return False
+        if self._loaded is None and not self._is_at_hand:
+            return True
+        return self._known_tokenizer.template is not None
+
+    @property
+    def _is_at_hand(self) -> bool:
+        """Whether the tokenizer is a folder on this machine, so that loading it sends no request."""
+        return not self._asks_server and Path(self._tokenizer_source).expanduser().is_dir()
+
+    @property
+    def _asks_server(self) -> bool:
+        backend, name = self.tokenizer_backend, self.tokenizer_argument
+        return backend == "remote" or (backend == "auto" and name is None)
+
+    # -- special tokens and chats ----------------------------------------------------------------
+
+    @property
+    def chat_template(self) -> str | None:
+        """The source of the tokenizer's chat template, if one is loaded."""
+        template = self._loaded.template if self._loaded else None
+        return template.source if template else None
+
+    def apply_chat_template(
+        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
+    ) -> str:
+        template = self.tokenizer.template if self.tokenizer else None
+        if template is None:
+            raise ModelError(
+                f"The tokenizer {self.tokenizer_name!r} of {type(self).__name__} has no chat "
+                "template. Run without --apply_chat_template, name a tokenizer that has one with "
+                "tokenizer=…, or use a chat endpoint (--model local-chat-completions)."
+            )
+        return template.apply(chat_history, add_generation_prompt)
+
+    @property
+    def eot_token_id(self) -> int:
+        return self._token("an EOS", self._known_tokenizer.eos)
+
+    @property
+    def prefix_token_id(self) -> int:
+        """The token put before a text that has no context: the argument, else BOS, else EOS."""
+        if self.custom_prefix_token_id is not None:
+            return self.custom_prefix_token_id
+        tokenizer = self._known_tokenizer
+        token = tokenizer.eos if tokenizer.bos is None else tokenizer.bos
+        return self._token("a BOS or EOS", token)
+
+    def _token(self, what: str, token: int | None) -> int:
+        if token is None:
+            raise ModelError(
+                f"The tokenizer {self.tokenizer_name!r} does not name {what} token. Give one with "
+                "custom_prefix_token_id=NUMBER."
+            )
+        return token
+
+    def tok_encode(  # type: ignore[override]  # the harness's own order of arguments
+        self,
+        string: str | Sequence[str],
+        left_truncate_len: int | None = None,
+        add_special_tokens: bool | None = None,
+        truncation: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """The tokens of a text, or of each of a list of texts, the last ``left_truncate_len`` of them.
+
+        With special tokens (by default as ``add_bos_token`` says) they begin with the prefix token,
+        once.
+        """
+        tokens = self._known_tokenizer.encode([string] if isinstance(string, str) else [*string])
+        if self.add_bos_token if add_special_tokens is None else add_special_tokens:
+            first = self.prefix_token_id
+            tokens = [ids if ids[:1] == [first] else [first, *ids] for ids in tokens]
+        if left_truncate_len:
+            tokens = [ids[-left_truncate_len:] for ids in tokens]
+        return tokens[0] if isinstance(string, str) else tokens
+
+    def encode_texts(self, texts: Sequence[str], **options: Any) -> list[list[int]]:
+        """The tokens of each text, encoded together, or one by one by a subclass's ``tok_encode``."""
+        if overridden(self, ["tok_encode"]):
+            return [list(self.tok_encode(text, **options)) for text in texts]
+        encoded: list[list[int]] = self.tok_encode(texts, **options)
+        return encoded
+
+    @property
+    def encoder(self) -> Callable[[str], Sequence[int]] | None:
+        """None if only the server could tell, at the cost of a request for each text."""
+        is_here = self.tokenizer_backend in ("huggingface", "tiktoken")
+        return self.tok_encode if is_here else None
+
+    def only_text(self, token: int) -> str | None:
+        """The text of a token, or None if another token has the same text."""
+        return self._known_tokenizer.only_text(token)
+
+    def tok_decode(self, tokens: Sequence[int]) -> str:
+        """The text of tokens."""
+        return self._known_tokenizer.decode(tokens)
+
+    def decode_batch(self, tokens: Sequence[Sequence[int]]) -> list[str]:
+        """The text of each list of tokens, for prompts that are sent as text."""
+        return [self.tok_decode(ids) for ids in tokens]
+
+    def generates_from_tokens(self) -> bool:
+        """Whether prompts for generation are tokenized: to send ids, or to cut them.
+
+        With the server's own tokenizer each would cost a request, and the server makes the same
+        tokens from text. Text is also sent if no tokenizer was named and none has the model's name.
+        """
+        if self.tokenizer_backend not in ("huggingface", "tiktoken"):
+            return self.truncate and self.tokenizer_backend is not None
+        if not self.tokenized_requests and not self.truncate:
+            return False
+        try:
+            return bool(self._known_tokenizer)
+        except ModelError as error:
+            if self.tokenizer_argument is not None or self.truncate:
+                raise
+            self._notes["text"] = f"prompts for generation were sent as text. {error}"
+            return False
+
+    def messages(self, context: Context) -> list[dict[str, str]]:
+        """The context as a chat endpoint takes it; a plain prompt becomes a user message."""
+        if isinstance(context, Chat):
+            return context.as_dicts()
+        return [{"role": "user", "content": str(context)}]
+
+    @property
+    def planner(self) -> Planner:
+        """What turns requests into prompts, by the current values of the arguments."""
+        if self._planner is None:
+            self._planner = Planner(
+                encode=self.encode_texts,
+                encode_bare=lambda texts: self.encode_texts(texts, add_special_tokens=False),
+                decode=None,
+                only_text=self.only_text,
+                prefix=lambda: self.prefix_token_id,
+                window=0,
+            )
+        is_text = not self.tokenized_requests
+        self._planner.decode = self._text_of if is_text else None
+        self._planner.window = self.max_length - 1
+        return self._planner
+
+    def _text_of(self, tokens: list[int]) -> str:
+        return self.decode_batch([tokens])[0]
 
     # -- requests --------------------------------------------------------------------------------
 

@@ -1,16 +1,38 @@
-"""The addresses of servers: checked, completed for messages, and cut for their other endpoints."""
+"""Arguments of models behind servers: their types, and addresses, checked and completed."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
+from dataclasses import replace
+from typing import Annotated, Any
 from urllib.parse import urlsplit, urlunsplit
 
 from lm_eval.errors import UsageError
+from lm_eval.models.settings import COUNT, Rule, one_of, whole
 from lm_eval.text.secrets import shown_address
 
 _BETWEEN = re.compile(r"\s*,\s*(?=['\"]?https?://)")
 INSTALL_EXTRA = "pip install 'lm-eval-formats[api]'"
+
+
+BACKENDS = ("huggingface", "tiktoken", "remote", "auto", "None")
+
+
+def _tokenizer_backend(value: Any) -> str | None:
+    if str(value).lower() == "none":
+        return None
+    return one_of(BACKENDS).read(value)  # type: ignore[no-any-return]
+
+
+TokenizerBackend = Annotated[str | None, replace(one_of(BACKENDS), read=_tokenizer_backend)]
+Concurrency = Annotated[
+    int | str,
+    Rule(
+        "a whole number above 0 or auto",
+        lambda value: value if value == "auto" else COUNT.read(value),
+    ),
+]
+Window = Annotated[int, whole("a whole number from 2 up", least=2)]
 
 
 def check_addresses(owner: str, base_url: Any, example: str) -> tuple[str, ...]:

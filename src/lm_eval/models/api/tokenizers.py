@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from lm_eval.errors import MissingExtraError, ModelError, RequestError
@@ -26,6 +26,9 @@ from lm_eval.models.api.settings import INSTALL_EXTRA, server_root
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.sampling import valid_text
 from lm_eval.text.secrets import shown_address
+
+if TYPE_CHECKING:
+    from lm_eval.models.api_models import TemplateAPI
 
 HOW_ELSE = (
     "Name a folder with tokenizer.json as tokenizer=FOLDER, let the server tokenize with "
@@ -294,6 +297,37 @@ def import_package(package: str, what: str) -> Any:
         raise MissingExtraError(
             f"{what} needs the package {package} ({error}).", install=INSTALL_EXTRA
         ) from error
+
+
+def load_tokenizer(model: TemplateAPI) -> ServerTokenizer:
+    """The tokenizer that the arguments of a model name."""
+    backend = model.tokenizer_backend
+    if backend is None:
+        raise ModelError(
+            f"{type(model).__name__} has tokenizer_backend=None, so nothing can be "
+            "tokenized. Log-likelihoods and chat templates need a tokenizer: leave the argument "
+            "out, or set huggingface, tiktoken or remote."
+        )
+    if backend == "tiktoken":
+        return load_tiktoken(model._tokenizer_source)
+    if not model._asks_server:
+        return _load_named(model)
+    try:
+        return RemoteTokenizer(model._tokenizer_source, model.model, model.addresses, model._calls)
+    except ModelError as error:
+        if backend == "remote" or isinstance(error, RequestError | MissingExtraError):
+            raise
+        no_server = error
+    try:
+        return _load_named(model)
+    except ModelError as error:
+        raise ModelError(f"{error} The server was asked as well: {no_server}") from error
+
+
+def _load_named(model: TemplateAPI) -> ServerTokenizer:
+    is_named = model.tokenizer_argument is not None
+    why = "from tokenizer=…" if is_named else "the model's name, because no tokenizer=… was given"
+    return load_files(model._tokenizer_source, why=why, **model.tokenizer_files)
 
 
 def load_files(
