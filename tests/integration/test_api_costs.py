@@ -96,8 +96,7 @@ def test_a_run_costs_what_was_estimated(place: Workplace, able: dict[str, Any], 
         forecast = asked(place, server, *tasks, "--dry_run", **arguments)
         assert "counted with the tokenizer toy" in forecast.out
         assert "≈" not in forecast.out
-        outcome = asked(place, server, *tasks, **arguments)
-    assert outcome.code == 0, outcome.err
+        asked(place, server, *tasks, **arguments).ok()
     expected = estimates(forecast)
     counted = place.results()["accounting"]["tasks"]
     # The first task that is scored also pays for the probe.

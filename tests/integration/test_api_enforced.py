@@ -152,13 +152,12 @@ def test_a_missing_key_is_told_before_anything_is_asked(tmp_path: Path) -> None:
 def test_a_run_over_a_server_that_cannot_hold_is_one_message(lm: GgufLM, tmp_path: Path) -> None:
     with FaultyServer(HeldServer(lm, [])) as server:
         where = f"model=m,base_url={server.url}/v1/chat/completions,max_retries=0"
-        ran = Workplace(tmp_path).cli(
+        Workplace(tmp_path).cli(
             *("run", "--model", "local-chat-completions", "--model_args", where),
             *("--tasks", "demo_mcq@generate+enforced", "--limit", "2"),
+        ).refused(
+            "ignored or refused every request", "Ask it as demo_mcq@generate, without +enforced."
         )
-    ran.refused(
-        "ignored or refused every request", "Ask it as demo_mcq@generate, without +enforced."
-    )
 
 
 def test_llama_cpps_server_holds_replies_by_its_grammar(llama_server: str) -> None:

@@ -51,12 +51,11 @@ def samples(work: Workplace) -> dict[str, list[Any]]:
 def test_a_run_with_faults_equals_a_clean_one(work: Workplace, path: str, tasks: str) -> None:
     def run(plan: Plan) -> dict[str, list[Any]]:
         with FaultyServer(ToyServer(), faults=plan, latency_s=(0, 0.005)) as server:
-            done = work.cli(
+            work.cli(
                 *("run", "--tasks", tasks, "--include_path", str(work.folder)),
                 *("--gen_kwargs", "max_gen_toks=8", "--log_samples"),
                 *arguments(work, server, path, max_retries=5),
-            )
-        assert done.code == 0, done.err
+            ).ok()
         return samples(work)
 
     clean = run(never)
@@ -109,20 +108,18 @@ def test_an_unreachable_host_is_one_message(work: Workplace, path: str, task: st
 @pytest.mark.parametrize("backend", ["auto", "remote"])
 def test_a_wrong_path_is_told_before_a_missing_tokenizer(work: Workplace, backend: str) -> None:
     with FaultyServer(ToyServer(), faults=always(Fault(404, message="nothing here"))) as server:
-        done = work.cli(
+        work.cli(
             *("run", "--tasks", "t@mcqa", "--include_path", str(work.folder)),
             *("--model", "local-completions", "--model_args"),
             f"model=toy,base_url={server.url}/v1,tokenizer_backend={backend}",
-        )
-    done.refused("nothing here", f"{server.url}{COMPLETIONS}")
+        ).refused("nothing here", f"{server.url}{COMPLETIONS}")
     assert [seen.path for seen in server.requests] == ["/tokenize", "/v1"]
 
 
 def test_a_models_name_goes_before_its_files(work: Workplace) -> None:
     with FaultyServer(ToyServer()) as server:
         given = arguments(work, server, CHAT, pretrained="files")
-        done = work.cli("run", "--tasks", "t@generate", "--include_path", str(work.folder), *given)
-    assert done.code == 0, done.err
+        work.cli("run", "--tasks", "t@generate", "--include_path", str(work.folder), *given).ok()
     assert [folder.name for folder in work.output.iterdir()] == ["toy"]
     assert {seen.body["model"] for seen in server.requests} == {"toy"}
 

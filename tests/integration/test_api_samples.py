@@ -25,12 +25,11 @@ def test_reasoning_is_kept_and_never_read_as_the_answer(tmp_path: Path, task: st
     path = place.task(**({} if "@" in task else plain))
     with FaultyServer(ToyServer(chat=thinks)) as server:
         address = f"model=toy,base_url={server.url}/v1/chat/completions"
-        outcome = place.run(
+        place.run(
             *("--tasks", f"{path}{task[1:]}", "--limit", "3"),
             *("--model_args", address, "--apply_chat_template"),
             model="local-chat-completions",
-        )
-    assert outcome.code == 0, outcome.err
+        ).ok()
     for sample in place.samples(task):
         assert sample["reasoning"] == ["The best answer is A. No: B."]
         assert sample["resps"] == [["The best answer is C."]]

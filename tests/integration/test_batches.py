@@ -52,8 +52,7 @@ def run(work: Workplace, provider: str, server: BatchServer, *more: str) -> Outc
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_run_is_one_batch(work: Workplace, provider: str) -> None:
     with BatchServer(looks=3, key="sk-secret-of-tests") as server:
-        done = run(work, provider, server)
-    assert done.code == 0, done.err
+        done = run(work, provider, server).ok()
     assert (len(server.batches), server.direct) == (1, 0)
     assert len(server.asked) == DOCS
     assert "6 requests submitted" in done.err
@@ -75,8 +74,7 @@ def test_lines_that_expired_failed_or_got_lost_are_asked_again(
         return fates.setdefault(custom_id, kinds[len(fates) % 4]) if times == 1 else "ok"
 
     with BatchServer(fate=fate) as server:
-        done = run(work, provider, server)
-    assert done.code == 0, done.err
+        done = run(work, provider, server).ok()
     assert sorted(fates.values()) == ["error", "expired", "expired", "lost", "ok", "ok"]
     assert {custom_id: 1 if fates[custom_id] == "ok" else 2 for custom_id in fates} == server.asked
     assert "asking again for 4 lines that expired or failed" in done.err
@@ -96,16 +94,14 @@ def test_a_line_that_is_wrong_is_not_asked_again(work: Workplace, provider: str)
         run(work, provider, server).refused(
             "A line of a batch failed: line invalid", "--max_failed"
         )
-        again = run(work, provider, server, "--max_failed", "1")
-    assert again.code == 0, again.err
+        run(work, provider, server, "--max_failed", "1").ok()
     assert set(server.asked.values()) == {1}  # the same batch is collected once more
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_line_that_never_works_is_given_up(work: Workplace, provider: str) -> None:
     with BatchServer(fate=lambda custom_id, body, times: "error") as server:
-        done = run(work, provider, server)
-    done.refused("A line of a batch failed: line error")
+        run(work, provider, server).refused("A line of a batch failed: line error")
     assert set(server.asked.values()) == {3}  # max_retries=2
 
 
@@ -114,8 +110,7 @@ def test_a_batch_whose_id_never_arrived_is_found_and_not_begun_twice(
     work: Workplace, provider: str
 ) -> None:
     with BatchServer(drops=True) as server:
-        done = run(work, provider, server)
-    assert done.code == 0, done.err
+        run(work, provider, server).ok()
     assert len(server.batches) == 1
     assert set(server.asked.values()) == {1}
 
@@ -123,8 +118,7 @@ def test_a_batch_whose_id_never_arrived_is_found_and_not_begun_twice(
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_refused_batch_is_one_message(work: Workplace, provider: str) -> None:
     with BatchServer(refuses="The model `m` does not exist.") as server:
-        done = run(work, provider, server)
-    done.refused("The model `m` does not exist")
+        run(work, provider, server).refused("The model `m` does not exist")
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -138,8 +132,7 @@ def test_a_killed_run_collects_its_batch(work: Workplace, provider: str, moment:
         process.wait()
         process.stderr.close()
         server.looks = 0  # by now it is over
-        done = run(work, provider, server)
-    assert done.code == 0, done.err
+        done = run(work, provider, server).ok()
     assert "collecting 1 batch of an earlier run" in done.err
     assert len(server.batches) == 1
     assert set(server.asked.values()) == {1}
@@ -163,8 +156,7 @@ def test_a_run_that_died_before_it_heard_the_id_finds_it(
             stopped = run(work, provider, server)
         assert stopped.code != 0
         assert "1 batch is under way: the same command collects" in stopped.err
-        done = run(work, provider, server)
-    assert done.code == 0, done.err
+        run(work, provider, server).ok()
     assert len(server.batches) == 1
     assert set(server.asked.values()) == {1}
 
@@ -257,8 +249,7 @@ def test_the_limits_are_those_of_the_providers() -> None:
 def test_costs_are_half(work: Workplace) -> None:
     work.write("prices.yaml", "default: {input: 1000, output: 10000}\n")
     with BatchServer() as server:
-        done = run(work, "openai", server, "--prices", str(work.folder / "prices.yaml"))
-    assert done.code == 0, done.err
+        run(work, "openai", server, "--prices", str(work.folder / "prices.yaml")).ok()
     prices = work.results()["accounting"]["prices"]
     assert prices["per_million_tokens"] == {"input": 500.0, "output": 5000.0, "cached_input": 500.0}
     usage = work.results()["accounting"]["total"]
@@ -422,8 +413,7 @@ def test_odd_results_are_asked_for_again(work: Workplace, provider: str, results
     with BatchServer() as server:
         end = {"openai": "/content", "anthropic": "/results"}[provider]
         server.odd = [(end, results)]
-        done = run(work, provider, server)
-    assert done.code == 0, done.err
+        run(work, provider, server).ok()
     assert [row["resps"] for row in work.samples("demo_mcq@generate")] == [[["A"]]] * DOCS
 
 

@@ -86,6 +86,13 @@ KINDS: dict[str, tuple[str, dict[str, Any], str]] = {
         "",
     ),
     "glm4": ("Glm4", _SIZES | {"head_dim": 8}, ""),
+    "gpt_neo": (
+        "GPTNeo",
+        {"vocab_size": VOCABULARY, "hidden_size": 32, "num_layers": 2, "num_heads": 4}
+        | {"attention_types": [[["global", "local"], 1]], "window_size": WINDOW}
+        | {"max_position_embeddings": 256},
+        "places in the cache for its local attention",
+    ),
     "gpt_neox": ("GPTNeoX", _OWN_HEADS, ""),
     "gpt_oss": ("GptOss", _SIZES | _EXPERTS | {"head_dim": 8, "layer_types": _LAYERS}, ""),
     "gptj": ("GPTJ", _GPT | {"n_embd": 32, "n_positions": 256, "rotary_dim": 4}, ""),
@@ -102,6 +109,11 @@ KINDS: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "llama, yarn": ("Llama", _SIZES | {"rope_parameters": _YARN}, ""),
     "llama4": ("Llama4Text", _SIZES | _EXPERTS | {"head_dim": 8}, "chunked_attention"),
+    "mamba": (
+        "Mamba",
+        {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2},
+        "one state from token to token",
+    ),
     "mixtral": ("Mixtral", _SIZES | _EXPERTS, ""),
     "mpt": ("Mpt", {"vocab_size": VOCABULARY, "d_model": 32, "n_heads": 4, "n_layers": 2}, "ALiBi"),
     "olmo2": ("Olmo2", _SIZES, ""),

@@ -44,18 +44,9 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
         | {"head_dim": 8, "sliding_window": WINDOW, "query_pre_attn_scalar": 8}
         | {"final_logit_softcapping": 3.0, "attn_logit_softcapping": 5.0},
     ),
-    "gpt_neo, windows of its own": (
-        "GPTNeo",
-        _GPT
-        | {"hidden_size": 32, "num_layers": 2, "num_heads": 4, "window_size": WINDOW}
-        | {"attention_types": [[["global", "local"], 1]], "max_position_embeddings": 256},
-    ),
-    "bloom, biases of its own": ("Bloom", _GPT | {"hidden_size": 32, "n_layer": 2, "n_head": 4}),
-    "mamba, a state": ("Mamba", _GPT | {"hidden_size": 32, "num_hidden_layers": 2}),
 }
 CLASSES = {"GPT2": "GPT2LMHeadModel"}
-TREES = tuple(KINDS)[:5]
-REFUSED = tuple(KINDS)[5:]
+TREES = tuple(KINDS)
 
 
 @functools.cache
@@ -64,8 +55,7 @@ def make_model(kind: str, attention: str) -> Any:
     name, sizes = KINDS[kind]
     torch.manual_seed(11)
     config = getattr(transformers, f"{name}Config")(**sizes)
-    if name != "Mamba":
-        config._attn_implementation = attention
+    config._attn_implementation = attention
     model = getattr(transformers, CLASSES.get(name, f"{name}ForCausalLM"))(config)
     for parameter in model.parameters():
         if parameter.dim() > 1:
@@ -130,18 +120,6 @@ def test_what_is_compared_shares_the_beginning_of_all_texts() -> None:
     assert_scores(model, list(tree.score(spans)), spans)
     shared = 20
     assert 0 < tree.tokens_checked <= max(len(span.inputs) for span in spans) - shared
-
-
-@pytest.mark.parametrize("kind", REFUSED)
-@pytest.mark.filterwarnings("ignore")  # of kernels that are not installed
-def test_models_that_take_no_trees_fall_back_and_say_so(kind: str) -> None:
-    model = make_model(kind, "eager")
-    spans = spans_of(MANY_DOCS[:4])
-    tree = scorer(model)
-    assert_scores(model, list(tree.score(spans)), spans)
-    assert tree.fallbacks == len(spans)
-    (note,) = tree.notes
-    assert note.startswith("The prefix cache was not used: ")
 
 
 def test_wrong_scores_are_found_and_not_used() -> None:

@@ -30,8 +30,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
 def test_every_label_arrives_in_its_place(work: Workplace) -> None:
     judge = ToyJudge()
     with FaultyServer(judge) as server:
-        done = work.run(server.url, "--batch_size", "2", "--per_topic")
-    assert done.code == 0, done.err
+        done = work.run(server.url, "--batch_size", "2", "--per_topic").ok()
     assert work.labels() == RIGHT
     assert sorted(len(one.data.nuggets) for one in judge.asked) == [1, 2, 2, 2]
     summary = work.summary()
@@ -53,8 +52,7 @@ def test_only_what_is_missing_is_asked_again_with_the_reason(work: Workplace) ->
 
     judge = ToyJudge(forgets_the_second)
     with FaultyServer(judge) as server:
-        done = work.run(server.url)
-    assert done.code == 0, done.err
+        work.run(server.url).ok()
     assert work.labels() == RIGHT
     again = [one for one in judge.asked if one.is_again]
     assert sorted(one.data.nuggets for one in again) == [
@@ -74,8 +72,7 @@ def test_after_the_last_question_a_label_is_missing_and_never_invented(work: Wor
 
     judge = ToyJudge(silent_about_t2)
     with FaultyServer(judge) as server:
-        done = work.run(server.url, "--retries", "2")
-    assert done.code == 0, done.err
+        done = work.run(server.url, "--retries", "2").ok()
     assert work.labels() == {"t1": RIGHT["t1"], "t2": [None, None, None]}
     # One batch, twice again, then each nugget by itself.
     sizes = [len(one.data.nuggets) for one in judge.asked if "t2" in one.data.query]
@@ -91,8 +88,7 @@ def test_after_the_last_question_a_label_is_missing_and_never_invented(work: Wor
 def test_an_unnumbered_list_that_is_too_short_gives_no_label(work: Workplace) -> None:
     judge = ToyJudge(lambda question: json.dumps(list(question.labels[:-1])))
     with FaultyServer(judge) as server:
-        done = work.run(server.url, "--retries", "0", "--singles", "false")
-    assert done.code == 0, done.err
+        work.run(server.url, "--retries", "0", "--singles", "false").ok()
     assert work.labels() == {"t1": [None] * 4, "t2": [None] * 3}
 
 
@@ -120,10 +116,9 @@ def test_a_snippet_must_stand_in_the_passage(work: Workplace, what: str) -> None
 
     judge = ToyJudge(invents)
     with FaultyServer(judge) as server:
-        done = work.run(
+        work.run(
             server.url, "--prompt_type", "short_cot", "--snippet_check", what, "--limit", "1"
-        )
-    assert done.code == 0, done.err
+        ).ok()
     first, second, third, fourth = work.labels()["t1"]
     assert (first, third) == ("support", "not_support")
     expected = {"flag": "support", "off": "support", "downgrade": "partial_support", "drop": None}
@@ -144,8 +139,7 @@ def test_orders_of_the_nuggets_are_combined_by_median(work: Workplace) -> None:
 
     judge = ToyJudge(judges=first_is_always_right)
     with FaultyServer(judge) as server:
-        done = work.run(server.url, "--permutations", "3")
-    assert done.code == 0, done.err
+        work.run(server.url, "--permutations", "3").ok()
     assert work.labels() == RIGHT  # outvoted, one order against two
     orders = {one.data.nuggets for one in judge.asked if "t2" in one.data.query}
     texts = TOPICS["t2"][1]
@@ -232,8 +226,9 @@ def test_a_server_without_constrained_output(work: Workplace) -> None:
 @pytest.mark.parametrize("how", ["likelihood", "evidence"])
 def test_texts_cannot_be_scored_by_a_chat_server(work: Workplace, how: str) -> None:
     with FaultyServer(ToyJudge()) as server:
-        done = work.run(server.url, "--constrain", how)
-    done.refused(f"--constrain {how} is not possible: ", "cannot score text")
+        work.run(server.url, "--constrain", how).refused(
+            f"--constrain {how} is not possible: ", "cannot score text"
+        )
 
 
 @pytest.mark.parametrize(("topics", "is_said"), [(2, True), (1, False)])
@@ -244,8 +239,7 @@ def test_a_judge_that_gives_one_label_to_all_is_remarked_on(
     work.topics({f"t{n}": (passage, texts) for n in range(topics)})
     yes = ToyJudge(lambda question: json.dumps(["support"] * len(question.labels)))
     with FaultyServer(yes) as server:
-        done = work.run(server.url)
-    assert done.code == 0, done.err
+        done = work.run(server.url).ok()
     said = " ".join((done.out + done.err).split())
     assert (
         "every label is support. A judge that tells nothing apart may not read" in said
@@ -279,8 +273,7 @@ def test_prompt_type_by_complexity(work: Workplace) -> None:
     topics["t2"] = (TOPICS["t2"][0], [hard, hard.replace("14", "15")])
     work.topics(topics)
     with FaultyServer(ToyJudge(reasoned)) as server:
-        done = work.run(server.url, "--prompt_type", "auto")
-    assert done.code == 0, done.err
+        work.run(server.url, "--prompt_type", "auto").ok()
     assert set(work.summary()["prompts"]) == {"no_reasoning", "optimized"}
 
 
@@ -316,10 +309,7 @@ def test_a_cache_is_shared_between_runs(work: Workplace) -> None:
 def test_examples_domain_and_language_reach_the_judge(work: Workplace) -> None:
     judge = ToyJudge()
     with FaultyServer(judge) as server:
-        done = work.run(
-            server.url, "--examples", "builtin", "--domain", "legal", "--language", "de"
-        )
-    assert done.code == 0, done.err
+        work.run(server.url, "--examples", "builtin", "--domain", "legal", "--language", "de").ok()
     assert work.labels() == RIGHT
     roles = [message["role"] for message in judge.asked[0].body["messages"]]
     assert roles[:3] == ["system", "user", "assistant"]
@@ -337,13 +327,12 @@ def test_a_judge_that_gives_no_label_is_asked_no_further(work: Workplace) -> Non
     many_topics(work, 60)
     judge = ToyJudge(lambda question: "Bees are wonderful animals.")
     with FaultyServer(judge) as server:
-        done = work.run(server.url)
-    done.refused(
-        "no label in the first 8 replies",
-        "'Bees are wonderful animals.'",
-        "--format_type adaptive",
-        "--give_up_after 0",
-    )
+        work.run(server.url).refused(
+            "no label in the first 8 replies",
+            "'Bees are wonderful animals.'",
+            "--format_type adaptive",
+            "--give_up_after 0",
+        )
     assert len(judge.asked) < 30  # of 60 calls, each asked again twice, and those in flight
 
 
@@ -354,8 +343,7 @@ def test_a_cut_reply_is_given_as_the_reason(work: Workplace) -> None:
         return {"message": {"content": "Let me think about bees"}, "finish_reason": "length"}
 
     with FaultyServer(ToyJudge(endless)) as server:
-        done = work.run(server.url, "--max_tokens", "20")
-    done.refused("more than --max_tokens 20")
+        work.run(server.url, "--max_tokens", "20").refused("more than --max_tokens 20")
 
 
 def test_one_label_at_the_start_is_enough_to_go_on(work: Workplace) -> None:
@@ -365,8 +353,9 @@ def test_one_label_at_the_start_is_enough_to_go_on(work: Workplace) -> None:
         return plain(question) if question.data.query.endswith("t0") else "I am not sure."
 
     with FaultyServer(ToyJudge(reads_one)) as server:
-        done = work.run(server.url, "--retries", "0", "--singles", "false", "--give_up_after", "12")
-    assert done.code == 0, done.err
+        done = work.run(
+            server.url, "--retries", "0", "--singles", "false", "--give_up_after", "12"
+        ).ok()
     assert work.summary()["coverage"]["labelled"] == 1
     assert "For example, no list of labels: 'I am not sure.'" in done.out.replace("\n  ", " ")
 
@@ -375,8 +364,7 @@ def test_giving_up_can_be_switched_off(work: Workplace) -> None:
     many_topics(work, 9)
     judge = ToyJudge(lambda question: "I am not sure.")
     with FaultyServer(judge) as server:
-        done = work.run(server.url, "--give_up_after", "0", "--retries", "0", "--singles", "false")
-    assert done.code == 0, done.err
+        work.run(server.url, "--give_up_after", "0", "--retries", "0", "--singles", "false").ok()
     assert len(judge.asked) == 9
     assert work.summary()["coverage"]["labelled"] == 0
 
@@ -399,6 +387,5 @@ def test_comparing_warns_instead(work: Workplace) -> None:
         done = work.cli(
             *("compare", "--nuggets", "nuggets.jsonl", "--answers", "answers.jsonl", *argv),
             *("--prompt_types", "no_reasoning", "--format_types", "json,csv"),
-        )
-    assert done.code == 0, done.err
+        ).ok()
     assert "no label in the first 8 replies" in done.err

@@ -28,8 +28,7 @@ def test_compare_prompt_types_with_gold(work: Workplace) -> None:
         done = work.cli(
             *("compare", *DATA, *model, "--gold", gold(work), "--prices", "prices.yaml"),
             *("--prompt_types", "short_cot,no_reasoning", "--format_types", "json,adaptive"),
-        )
-    assert done.code == 0, done.err
+        ).ok()
     found = json.loads((work.folder / "out/comparison.json").read_text())
     accuracy = {
         name: trial["agreement"]["measures"]["accuracy"]["value"]
@@ -57,8 +56,7 @@ def test_compare_without_gold(work: Workplace) -> None:
         model = work.model(server.url)[:-2]
         done = work.cli(
             "compare", *DATA, *model, "--prompt_types", "optimized,legacy", "--format_types", "json"
-        )
-    assert done.code == 0, done.err
+        ).ok()
     assert "mean label (no gold is given)" in done.out
     assert "optimized×json − legacy×json" in done.out
 
@@ -70,8 +68,7 @@ def test_compare_where_one_prompt_gives_nothing(work: Workplace) -> None:
 
     with FaultyServer(ToyJudge(only_reasoning)) as server:
         model = work.model(server.url)[:-2]
-        done = work.cli("compare", *DATA, *model, "--prompt_types", "short_cot,legacy")
-    assert done.code == 0, done.err
+        done = work.cli("compare", *DATA, *model, "--prompt_types", "short_cot,legacy").ok()
     assert "have no nugget that both labelled" in done.out
 
 
@@ -91,8 +88,7 @@ def test_blocks_are_judged_and_compared_with_gold_of_topics(work: Workplace) -> 
     pairs = [{"text": t, "assignment": x} for t, x in zip(texts, labels, strict=True)]
     work.rows("gold.jsonl", [{"qid": "t1", "global_nuggets_assignment": pairs}])
     with FaultyServer(ToyJudge()) as server:
-        done = work.run(server.url, data=["--items", "blocks.jsonl", "--gold", "gold.jsonl"])
-    assert done.code == 0, done.err
+        done = work.run(server.url, data=["--items", "blocks.jsonl", "--gold", "gold.jsonl"]).ok()
     rows = work.read("out/assignments.jsonl")
     first = [one["assignment"] for one in rows[0]["block_nuggets_assignment"]]
     assert first == ["support", "not_support", "not_support", "partial_support"]
@@ -121,8 +117,7 @@ def test_two_runs_are_ranked(work: Workplace) -> None:
     answers = [answer("r1", qid, passage) for qid, (passage, _) in TOPICS.items()]
     work.rows("answers.jsonl", [*answers, *(answer("r2", qid, "Nothing.") for qid in TOPICS)])
     with FaultyServer(ToyJudge()) as server:
-        done = work.run(server.url)
-    assert done.code == 0, done.err
+        done = work.run(server.url).ok()
     assert {path.name for path in (work.folder / "out").glob("metrics*")} == {
         "metrics_r1.jsonl",
         "metrics_r2.jsonl",
@@ -157,8 +152,9 @@ def test_compare_tells_the_costs_first(work: Workplace) -> None:
     judge = ToyJudge()
     with FaultyServer(judge) as server:
         model = work.model(server.url)[:-2]
-        done = work.cli("compare", *DATA, *model, "--prompt_types", "short_cot,legacy", "--dry_run")
-    assert done.code == 0, done.err
+        done = work.cli(
+            "compare", *DATA, *model, "--prompt_types", "short_cot,legacy", "--dry_run"
+        ).ok()
     assert judge.asked == []
     assert "legacy×json" in done.out
     assert not (work.folder / "out").exists()

@@ -53,11 +53,10 @@ def compared(work: Workplace, *argv: str, style: Any = better_with_reasoning) ->
     """``nugget-eval compare`` over two prompt types and two format types."""
     with FaultyServer(ToyJudge(style)) as server:
         model = work.model(server.url)[:-2]
-        done = work.cli(
+        work.cli(
             *("compare", *DATA, *model, *argv),
             *("--prompt_types", "short_cot,no_reasoning", "--format_types", "json,adaptive"),
-        )
-    assert done.code == 0, done.err
+        ).ok()
 
 
 def opened(work: Workplace, folder: str = "out") -> StoredRun:
@@ -119,8 +118,7 @@ def test_a_missing_label_is_not_read_and_not_right(work: Workplace) -> None:
         return "I'd rather not." if "Ice" in question.prompt else plain(question)
 
     with FaultyServer(ToyJudge(silent_on_t2)) as server:
-        done = work.run(server.url, "--gold", gold(work))
-    assert done.code == 0, done.err
+        work.run(server.url, "--gold", gold(work)).ok()
     (found,) = chosen([opened(work)])[0]
     assert found.scores.tolist() == [1.0] * 4 + [0.0] * 3
     assert found.is_read is not None
@@ -172,8 +170,7 @@ def test_reread_with_another_format_type(work: Workplace) -> None:
         return f"{','.join(wrong)}\n\n{json.dumps(right)}"
 
     with FaultyServer(ToyJudge(twice)) as server:
-        done = work.run(server.url, "--gold", gold(work), "--format_type", "json")
-    assert done.code == 0, done.err
+        work.run(server.url, "--gold", gold(work), "--format_type", "json").ok()
     again = lab(
         work, "reread", "out", "--scorer", "nugget_labels,format_type=csv", "-o", "again.jsonl"
     ).ok()
@@ -202,8 +199,7 @@ def test_reread_puts_labels_together_as_the_judge_did(work: Workplace) -> None:
 
     with FaultyServer(ToyJudge(forgetful)) as server:
         options = ("--permutations", "3", "--gold", gold(work))
-        done = work.run(server.url, *options)
-    assert done.code == 0, done.err
+        work.run(server.url, *options).ok()
     config = work.summary()["config"]["model"]["format_type"]
     path = work.folder / "out" / "replies.jsonl"
     old = [_with_canary(json.loads(line)) for line in path.read_text().splitlines()]

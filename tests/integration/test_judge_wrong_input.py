@@ -96,8 +96,7 @@ def test_empty_files(work: Workplace) -> None:
 def test_a_topic_in_one_file_only(work: Workplace) -> None:
     work.rows("answers.jsonl", [answer("r1", "t1", "Sunsets look red."), answer("r1", "t9", "x")])
     with FaultyServer(ToyJudge()) as server:
-        done = work.run(server.url)
-    assert done.code == 0, done.err
+        done = work.run(server.url).ok()
     assert "1 topic of nuggets.jsonl not in answers.jsonl: t2." in done.err
     assert "1 topic of answers.jsonl not in nuggets.jsonl: t9." in done.err
     assert list(work.labels()) == ["t1"]
@@ -133,8 +132,7 @@ def test_the_same_run_twice(work: Workplace) -> None:
 def test_an_empty_list_of_nuggets(work: Workplace) -> None:
     work.topics({**TOPICS, "t1": (TOPICS["t1"][0], [])})
     with FaultyServer(ToyJudge()) as server:
-        done = work.run(server.url, "--per_topic")
-    assert done.code == 0, done.err
+        done = work.run(server.url, "--per_topic").ok()
     assert "1 items have no nuggets and are not judged: r1 t1" in done.err
     assert work.labels()["t1"] == []
     assert work.labels()["t2"] == ["support", "partial_support", "not_support"]
@@ -154,8 +152,7 @@ def test_five_hundred_nuggets_and_duplicates(work: Workplace) -> None:
     work.topics({"t1": (passage, texts)})
     judge = ToyJudge()
     with FaultyServer(judge) as server:
-        done = work.run(server.url)
-    assert done.code == 0, done.err
+        done = work.run(server.url).ok()
     assert "same nugget more than once" in done.err
     labels = work.labels()["t1"]
     assert len(judge.asked) == 50
@@ -183,8 +180,7 @@ def test_a_hostile_passage_changes_no_label(work: Workplace, kind: str) -> None:
     work.topics({"t1": (passage, TOPICS["t1"][1])})
     judge = ToyJudge()
     with FaultyServer(judge) as server:
-        done = work.run(server.url)
-    assert done.code == 0, done.err
+        work.run(server.url).ok()
     assert judge.asked[0].data.passage.startswith(TOPICS["t1"][0])
     assert len(judge.asked[0].data.nuggets) == 4
     expected = ["support", "support", "not_support", "partial_support"]
@@ -209,8 +205,7 @@ def test_a_passage_of_a_megabyte(work: Workplace) -> None:
     work.topics({"t1": (passage, TOPICS["t1"][1])})
     judge = ToyJudge()
     with FaultyServer(judge) as server:
-        done = work.run(server.url)
-    assert done.code == 0, done.err
+        work.run(server.url).ok()
     assert judge.asked[0].data.passage == passage
     assert work.labels()["t1"][0] == "support"
 

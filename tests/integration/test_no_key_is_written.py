@@ -221,8 +221,7 @@ def test_a_value_of_a_few_letters_is_hidden_in_its_places_only(folder: Path) -> 
             "auth_token": "xy",
         }
         given.gen_kwargs = {"api_key": "qq"}
-        done = lm_eval(folder, given)
-    assert done.code == 0, done.err
+        lm_eval(folder, given).ok()
     (samples,) = (folder / "out").rglob("samples_*.jsonl")
     row = json.loads(samples.read_text().splitlines()[0])
     assert row["resps"] == [["A cab in Pw, 7 xy"]]

@@ -11,11 +11,11 @@ import pytest
 
 from lm_eval.errors import UsageError
 from lm_eval.models.openai_completions import LocalChatCompletion
+from tests.integration.test_api_runs import CHAT, COMPLETIONS, samples
 from tests.support.command_line import Outcome, Workplace
 from tests.support.servers.faulty import Fault, FaultyServer, Plan, Seen, always, nobody
 from tests.support.servers.toy_openai import ToyModel, ToyServer, write_tokenizer
 
-CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 DOCS = 20
 
 
@@ -49,18 +49,6 @@ def run(
     )
 
 
-def samples(work: Workplace) -> dict[str, list[Any]]:
-    """Format → what was answered, doc by doc; the files are then forgotten."""
-    answers = {}
-    for path in sorted(work.output.rglob("samples_*.jsonl")):
-        rows = [json.loads(line) for line in path.read_text().splitlines()]
-        rows.sort(key=lambda row: row["doc_id"])
-        answers[path.name.split("_20")[0]] = [(row["doc_id"], row["resps"]) for row in rows]
-        path.unlink()
-    assert answers
-    return answers
-
-
 def servers_of(work: Workplace) -> list[dict[str, Any]]:
     """What the newest results say of the servers."""
     newest = max(work.output.rglob("results_*.json"), key=lambda path: path.stat().st_mtime_ns)
@@ -73,7 +61,9 @@ def alone(work: Workplace, path: str = CHAT, tasks: str = "t@generate") -> dict[
     """The answers of one server."""
     with FaultyServer(ToyServer()) as server:
         run(work, [server.url], path, tasks).ok()
-    return samples(work)
+    found = samples(work)
+    assert found
+    return found
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import textwrap
 import threading
 import time
 import tracemalloc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +39,7 @@ from tests.support.servers.faulty import (
 )
 
 KEY = "sk-canary-0123456789"
+Make = Callable[..., Transport]
 HEADERS = {"Content-Type": "application/json", "Authorization": f"Bearer {KEY}"}
 
 
@@ -60,7 +61,7 @@ def make(**options: Any) -> Transport:
 
 
 @pytest.fixture
-def transport() -> Iterator[Callable[..., Transport]]:
+def transport() -> Iterator[Make]:
     """Makes transports, and closes them after the test."""
     made: list[Transport] = []
 
@@ -107,17 +108,23 @@ def failure(transport: Transport, url: str) -> RequestError:
     return caught.value
 
 
-def ask_all(transport: Transport, url: str, count: int) -> dict[int, Any]:
+def doubled(transport: Transport, url: str) -> Callable[[int], Coroutine[Any, Any, Any]]:
+    """Work for a window: a number is sent, and what comes back is the result."""
+
     async def work(n: int) -> Any:
         return (await send(transport, url, n)).value
 
-    return dict(transport.window(range(count), work))
+    return work
+
+
+def ask_all(transport: Transport, url: str, count: int) -> dict[int, Any]:
+    return dict(transport.window(range(count), doubled(transport, url)))
 
 
 # -- one request -----------------------------------------------------------------------------------
 
 
-def test_a_request_and_its_reply(transport: Callable[..., Transport]) -> None:
+def test_a_request_and_its_reply(transport: Make) -> None:
     with FaultyServer(double) as server:
         engine = transport()
         received = ask(engine, server.url)
@@ -129,7 +136,7 @@ def test_a_request_and_its_reply(transport: Callable[..., Transport]) -> None:
         assert seen.headers["content-type"] == "application/json"
 
 
-def test_get(transport: Callable[..., Transport]) -> None:
+def test_get(transport: Make) -> None:
     with FaultyServer(double) as server:
         engine = transport()
         received = engine.run(engine.request(f"{server.url}/v1/models", None, HEADERS, twice))
@@ -138,7 +145,7 @@ def test_get(transport: Callable[..., Transport]) -> None:
 
 
 @pytest.mark.parametrize("fault", TRANSIENT, ids=lambda fault: str(fault.kind))
-def test_what_passes_is_sent_again(transport: Callable[..., Transport], fault: Fault) -> None:
+def test_what_passes_is_sent_again(transport: Make, fault: Fault) -> None:
     with FaultyServer(double, faults=first(1, fault)) as server:
         engine = transport(timeout_s=20)
         received = ask(engine, server.url)
@@ -148,7 +155,7 @@ def test_what_passes_is_sent_again(transport: Callable[..., Transport], fault: F
 
 
 @pytest.mark.parametrize("fault", HARMLESS, ids=lambda fault: str(fault.kind))
-def test_what_is_odd_but_right_is_read(transport: Callable[..., Transport], fault: Fault) -> None:
+def test_what_is_odd_but_right_is_read(transport: Make, fault: Fault) -> None:
     with FaultyServer(double, faults=always(fault)) as server:
         assert ask(transport(timeout_s=20), server.url).attempts == 1
 
@@ -167,7 +174,7 @@ def test_what_is_odd_but_right_is_read(transport: Callable[..., Transport], faul
     ],
 )
 def test_what_never_passes_says_so(
-    transport: Callable[..., Transport], kind: str | int, status: int | None, says: str
+    transport: Make, kind: str | int, status: int | None, says: str
 ) -> None:
     with FaultyServer(double, faults=always(kind)) as server:
         error = failure(transport(max_retries=1), server.url)
@@ -185,9 +192,7 @@ def test_what_never_passes_says_so(
         *((401, True), (403, True), (404, True), (405, True)),
     ],
 )
-def test_a_refused_request_is_sent_once(
-    transport: Callable[..., Transport], status: int, stops: bool
-) -> None:
+def test_a_refused_request_is_sent_once(transport: Make, status: int, stops: bool) -> None:
     said = Fault(status, message=f"key {KEY} is no good")
     with FaultyServer(double, faults=always(said)) as server:
         error = failure(transport(), server.url)
@@ -199,9 +204,7 @@ def test_a_refused_request_is_sent_once(
         assert len(server.requests) == 1
 
 
-def test_a_reply_that_decodes_to_nonsense_is_asked_for_again(
-    transport: Callable[..., Transport],
-) -> None:
+def test_a_reply_that_decodes_to_nonsense_is_asked_for_again(transport: Make) -> None:
     replies = iter([{"other": 1}, {"twice": "NaN"}, {"twice": 42}])
 
     def decode(body: bytes) -> int:
@@ -216,7 +219,7 @@ def test_a_reply_that_decodes_to_nonsense_is_asked_for_again(
         assert (received.value, received.attempts) == (42, 3)
 
 
-def test_decode_has_the_last_word(transport: Callable[..., Transport]) -> None:
+def test_decode_has_the_last_word(transport: Make) -> None:
     def decode(body: bytes) -> None:
         raise RequestError("the model was unloaded", stops_run=True)
 
@@ -228,9 +231,7 @@ def test_decode_has_the_last_word(transport: Callable[..., Transport]) -> None:
 
 
 @pytest.mark.parametrize("kind", ["silent", "endless"])
-def test_an_answer_that_does_not_end_runs_out_of_time(
-    transport: Callable[..., Transport], kind: str
-) -> None:
+def test_an_answer_that_does_not_end_runs_out_of_time(transport: Make, kind: str) -> None:
     with FaultyServer(double, faults=always(kind)) as server:
         error = failure(transport(timeout_s=2, max_retries=1), server.url)  # time enough to connect
         assert "did not finish its answer within 2 s (2 attempts)" in str(error)
@@ -239,7 +240,7 @@ def test_an_answer_that_does_not_end_runs_out_of_time(
 
 
 @pytest.mark.parametrize("kind", ["flood", "huge", "bomb"])
-def test_no_more_is_read_than_the_limit(transport: Callable[..., Transport], kind: str) -> None:
+def test_no_more_is_read_than_the_limit(transport: Make, kind: str) -> None:
     fault = Fault(kind, size=50 * 2**20)
     with FaultyServer(double, faults=always(fault)) as server:
         engine = transport(max_response_bytes=1_000_000)
@@ -249,7 +250,7 @@ def test_no_more_is_read_than_the_limit(transport: Callable[..., Transport], kin
         assert len(server.requests) == 4  # it may be this one reply
 
 
-def test_large_replies_wait_for_one_another(transport: Callable[..., Transport]) -> None:
+def test_large_replies_wait_for_one_another(transport: Make) -> None:
     """Thirty-two floods at a time hold no more than two bodies and a little of each other."""
     most = 8 * 2**20
     with FaultyServer(double, faults=lambda seen: Fault("flood") if seen.place else None) as server:
@@ -260,7 +261,7 @@ def test_large_replies_wait_for_one_another(transport: Callable[..., Transport])
         assert used[0] < 2 * 2 * most + 33 * 3 * 2**20  # without waiting: 32 bodies, twice
 
 
-def test_too_few_descriptors_are_one_message(transport: Callable[..., Transport]) -> None:
+def test_too_few_descriptors_are_one_message(transport: Make) -> None:
     resource = pytest.importorskip("resource")
     most, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with FaultyServer(double) as server:
@@ -276,7 +277,7 @@ def test_too_few_descriptors_are_one_message(transport: Callable[..., Transport]
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
-def test_a_redirect_never_takes_the_key_along(transport: Callable[..., Transport]) -> None:
+def test_a_redirect_never_takes_the_key_along(transport: Make) -> None:
     with FaultyServer(double) as other:
         leads_away = Fault("redirect", location=f"{other.url}/v1/x?key={KEY}")
         with FaultyServer(double, faults=always(leads_away)) as server:
@@ -287,7 +288,7 @@ def test_a_redirect_never_takes_the_key_along(transport: Callable[..., Transport
         assert not other.requests
 
 
-def test_cookies_are_not_kept(transport: Callable[..., Transport]) -> None:
+def test_cookies_are_not_kept(transport: Make) -> None:
     with FaultyServer(double, reply_headers=lambda seen: [("Set-Cookie", "who=me")]) as server:
         engine = transport()
         ask(engine, server.url, 1)
@@ -307,9 +308,7 @@ def port() -> Iterator[int]:
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "no-such-host.invalid"])
-def test_an_address_where_nobody_answers(
-    transport: Callable[..., Transport], host: str, port: int
-) -> None:
+def test_an_address_where_nobody_answers(transport: Make, host: str, port: int) -> None:
     error = failure(transport(num_concurrent=8), f"http://{host}:{port}")
     assert isinstance(error, UnreachableError)
     assert error.stops_run
@@ -317,7 +316,7 @@ def test_an_address_where_nobody_answers(
     assert "Check the address" in str(error)
 
 
-def test_a_host_that_swallows_everything_is_given_up(transport: Callable[..., Transport]) -> None:
+def test_a_host_that_swallows_everything_is_given_up(transport: Make) -> None:
     """A full backlog: connections are neither accepted nor refused."""
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
@@ -334,7 +333,7 @@ def test_a_host_that_swallows_everything_is_given_up(transport: Callable[..., Tr
         assert isinstance(error, UnreachableError)
 
 
-def test_a_server_that_vanishes_stops_the_run(transport: Callable[..., Transport]) -> None:
+def test_a_server_that_vanishes_stops_the_run(transport: Make) -> None:
     engine = transport(num_concurrent=4)
     with FaultyServer(double) as server:
         ask(engine, server.url)
@@ -349,14 +348,14 @@ def test_a_server_that_vanishes_stops_the_run(transport: Callable[..., Transport
 @pytest.mark.parametrize(
     "address", ["localhost:8000/v1", "ftp://host/v1", "http://", "", "nonsense"]
 )
-def test_what_is_no_address(transport: Callable[..., Transport], address: str) -> None:
+def test_what_is_no_address(transport: Make, address: str) -> None:
     engine = transport()
     with pytest.raises(RequestError, match="is not the address of a server") as caught:
         engine.run(engine.request(address, None, {}, twice))
     assert caught.value.stops_run
 
 
-def test_a_header_that_cannot_be_sent(transport: Callable[..., Transport]) -> None:
+def test_a_header_that_cannot_be_sent(transport: Make) -> None:
     engine = transport()
     with FaultyServer(double) as server:
         with pytest.raises(RequestError, match="cannot be sent") as caught:
@@ -367,9 +366,7 @@ def test_a_header_that_cannot_be_sent(transport: Callable[..., Transport]) -> No
         assert not server.requests
 
 
-def test_credentials_in_an_address_are_not_shown(
-    transport: Callable[..., Transport], port: int
-) -> None:
+def test_credentials_in_an_address_are_not_shown(transport: Make, port: int) -> None:
     engine = transport(max_retries=0)
     with pytest.raises(UnreachableError) as caught:
         engine.run(
@@ -407,9 +404,7 @@ def secure(certificate: Path) -> Iterator[FaultyServer]:
         yield server
 
 
-def test_an_unknown_certificate_is_refused(
-    transport: Callable[..., Transport], secure: FaultyServer
-) -> None:
+def test_an_unknown_certificate_is_refused(transport: Make, secure: FaultyServer) -> None:
     error = failure(transport(), secure.url)
     assert "is not trusted" in str(error)
     assert "ca_cert_path" in str(error)
@@ -418,14 +413,12 @@ def test_an_unknown_certificate_is_refused(
     assert not secure.requests
 
 
-def test_an_unknown_certificate_may_be_accepted(
-    transport: Callable[..., Transport], secure: FaultyServer
-) -> None:
+def test_an_unknown_certificate_may_be_accepted(transport: Make, secure: FaultyServer) -> None:
     assert ask(transport(verify_certificate=False), secure.url).value == 42
 
 
 def test_a_certificate_of_ones_own(
-    transport: Callable[..., Transport], secure: FaultyServer, certificate: Path
+    transport: Make, secure: FaultyServer, certificate: Path
 ) -> None:
     assert ask(transport(ca_cert_path=str(certificate)), secure.url).value == 42
 
@@ -437,7 +430,7 @@ def test_a_certificate_file_that_is_none(tmp_path: Path) -> None:
             make(ca_cert_path=str(tmp_path / name))
 
 
-def test_https_to_a_server_without_it(transport: Callable[..., Transport]) -> None:
+def test_https_to_a_server_without_it(transport: Make) -> None:
     with FaultyServer(double) as server:
         error = failure(transport(), server.url.replace("http:", "https:"))
         assert "No secure connection" in str(error)
@@ -445,7 +438,7 @@ def test_https_to_a_server_without_it(transport: Callable[..., Transport]) -> No
 
 
 def test_a_proxy_of_the_environment_is_used(
-    transport: Callable[..., Transport], monkeypatch: pytest.MonkeyPatch
+    transport: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with FaultyServer(double) as proxy:
         monkeypatch.setenv("http_proxy", proxy.url)
@@ -463,23 +456,18 @@ def test_a_proxy_of_the_environment_is_used(
 # -- the window ------------------------------------------------------------------------------------
 
 
-def test_a_window_answers_every_job_in_whatever_order(transport: Callable[..., Transport]) -> None:
+def test_a_window_answers_every_job_in_whatever_order(transport: Make) -> None:
     with FaultyServer(double, latency_s=(0.0, 0.05), gathers=8) as server:
         engine = transport(num_concurrent=8)
 
-        async def work(n: int) -> Any:
-            return (await send(engine, server.url, n)).value
-
-        done = list(engine.window(range(100), work))
+        done = list(engine.window(range(100), doubled(engine, server.url)))
         assert sorted(done) == [(n, 2 * n) for n in range(100)]
         assert done != sorted(done)
         assert server.most_at_once == 8
         assert server.connections <= 9
 
 
-def test_a_faulty_network_changes_nothing_but_the_number_of_sendings(
-    transport: Callable[..., Transport],
-) -> None:
+def test_a_faulty_network_changes_nothing_but_the_number_of_sendings(transport: Make) -> None:
     with FaultyServer(double) as server:
         clean = ask_all(transport(num_concurrent=16), server.url, 200)
     with FaultyServer(double, faults=some(0.3), latency_s=(0.0, 0.01)) as server:
@@ -489,16 +477,14 @@ def test_a_faulty_network_changes_nothing_but_the_number_of_sendings(
         assert engine.retries == engine.sent - 200
 
 
-def test_one_job_travels_alone_until_something_is_answered(
-    transport: Callable[..., Transport],
-) -> None:
+def test_one_job_travels_alone_until_something_is_answered(transport: Make) -> None:
     with FaultyServer(double, faults=always(401)) as server:
         with pytest.raises(RequestError, match="401"):
             ask_all(transport(num_concurrent=32), server.url, 100)
         assert len(server.requests) == 1
 
 
-def test_jobs_are_pulled_as_slots_become_free(transport: Callable[..., Transport]) -> None:
+def test_jobs_are_pulled_as_slots_become_free(transport: Make) -> None:
     """In flight or not yet taken: never more than the window, also while the consumer dawdles."""
     with FaultyServer(double) as server:
         engine = transport(num_concurrent=4)
@@ -511,16 +497,13 @@ def test_jobs_are_pulled_as_slots_become_free(transport: Callable[..., Transport
                 pulled += 1
                 yield n
 
-        async def work(n: int) -> Any:
-            return (await send(engine, server.url, n)).value
-
-        for taken, _ in enumerate(engine.window(jobs(), work)):
+        for taken, _ in enumerate(engine.window(jobs(), doubled(engine, server.url))):
             time.sleep(0.003)
             assert pulled - taken <= 4
             assert len(server.requests) - 1 - taken <= 4
 
 
-def test_a_failed_job_is_a_result_beside_the_others(transport: Callable[..., Transport]) -> None:
+def test_a_failed_job_is_a_result_beside_the_others(transport: Make) -> None:
     def too_long(seen: Seen) -> Fault | None:
         return Fault(400, message="too long") if seen.body["n"] % 10 == 3 else None
 
@@ -533,22 +516,19 @@ def test_a_failed_job_is_a_result_beside_the_others(transport: Callable[..., Tra
 
 
 def test_an_error_that_stops_the_run_comes_after_the_results_that_are_there(
-    transport: Callable[..., Transport],
+    transport: Make,
 ) -> None:
     with FaultyServer(double, faults=in_turn(*[None] * 20, *[403] * 20)) as server:
         engine = transport(num_concurrent=4)
         taken: list[tuple[int, Any]] = []
 
-        async def work(n: int) -> Any:
-            return (await send(engine, server.url, n)).value
-
         with pytest.raises(RequestError, match="403"):
-            taken.extend(engine.window(range(100), work))
+            taken.extend(engine.window(range(100), doubled(engine, server.url)))
         assert sorted(taken) == [(n, 2 * n) for n in range(20)]
         assert len(server.requests) <= 24
 
 
-def test_an_error_of_the_callers_own_code_is_raised(transport: Callable[..., Transport]) -> None:
+def test_an_error_of_the_callers_own_code_is_raised(transport: Make) -> None:
     with FaultyServer(double) as server:
         engine = transport(num_concurrent=4)
 
@@ -569,44 +549,38 @@ def test_an_error_of_the_callers_own_code_is_raised(transport: Callable[..., Tra
         assert ask(engine, server.url).value == 42
 
 
-def test_a_slow_consumer_does_not_use_up_the_time_of_requests(
-    transport: Callable[..., Transport],
-) -> None:
+def test_a_slow_consumer_does_not_use_up_the_time_of_requests(transport: Make) -> None:
     """Requests that are answered while scores are computed are not late."""
     with FaultyServer(double, latency_s=(0, 0.4)) as server:
         engine = transport(num_concurrent=8, max_retries=0, timeout_s=3)
 
-        async def work(n: int) -> Any:
-            return (await send(engine, server.url, n)).value
-
         slow = 1
-        for n, answer in engine.window(range(17), work):
+        for n, answer in engine.window(range(17), doubled(engine, server.url)):
             assert answer == 2 * n
             if n and slow:
                 slow -= 1
                 time.sleep(3.5)
 
 
-def test_an_empty_window(transport: Callable[..., Transport]) -> None:
+def test_an_empty_window(transport: Make) -> None:
     async def work(n: int) -> int:
         return n
 
     assert list(transport().window([], work)) == []
 
 
-def test_requests_while_jobs_are_made(transport: Callable[..., Transport]) -> None:
+def test_requests_while_jobs_are_made(transport: Make) -> None:
     """A job may need an answer itself, such as a count of tokens, while others are in flight."""
     with FaultyServer(double, latency_s=0.01) as server:
         engine = transport(num_concurrent=4)
 
-        async def work(n: int) -> Any:
-            return (await send(engine, server.url, n)).value
-
         jobs = (ask(engine, server.url, n).value for n in range(20))
-        assert sorted(engine.window(jobs, work)) == [(2 * n, 4 * n) for n in range(20)]
+        assert sorted(engine.window(jobs, doubled(engine, server.url))) == [
+            (2 * n, 4 * n) for n in range(20)
+        ]
 
 
-def test_several_requests_for_one_job(transport: Callable[..., Transport]) -> None:
+def test_several_requests_for_one_job(transport: Make) -> None:
     with FaultyServer(double) as server:
         engine = transport(num_concurrent=4)
 
@@ -616,7 +590,7 @@ def test_several_requests_for_one_job(transport: Callable[..., Transport]) -> No
         assert sorted(engine.window(range(20), work)) == [(n, 4 * n) for n in range(20)]
 
 
-def test_leaving_a_window_early_leaves_nothing_behind(transport: Callable[..., Transport]) -> None:
+def test_leaving_a_window_early_leaves_nothing_behind(transport: Make) -> None:
     with FaultyServer(double, latency_s=0.02) as server:
         engine = transport(num_concurrent=8)
 
@@ -637,7 +611,7 @@ def test_leaving_a_window_early_leaves_nothing_behind(transport: Callable[..., T
         gc.collect()  # a task left pending would be complained about here
 
 
-def test_inside_a_running_loop_as_in_a_notebook(transport: Callable[..., Transport]) -> None:
+def test_inside_a_running_loop_as_in_a_notebook(transport: Make) -> None:
     with FaultyServer(double, latency_s=(0.0, 0.01)) as server:
         engine = transport(num_concurrent=8)
         plain = ask_all(engine, server.url, 50)
@@ -649,7 +623,7 @@ def test_inside_a_running_loop_as_in_a_notebook(transport: Callable[..., Transpo
         assert ask_all(engine, server.url, 50) == plain
 
 
-def test_in_another_thread(transport: Callable[..., Transport]) -> None:
+def test_in_another_thread(transport: Make) -> None:
     with FaultyServer(double) as server:
         found: dict[int, Any] = {}
         engine = transport(num_concurrent=4)
@@ -659,9 +633,7 @@ def test_in_another_thread(transport: Callable[..., Transport]) -> None:
         assert found == {n: 2 * n for n in range(30)}
 
 
-def test_running_inside_its_own_loop_is_a_mistake_that_is_named(
-    transport: Callable[..., Transport],
-) -> None:
+def test_running_inside_its_own_loop_is_a_mistake_that_is_named(transport: Make) -> None:
     engine = transport()
 
     async def inner() -> None: ...
@@ -693,7 +665,7 @@ def test_a_transport_that_is_dropped_closes_itself() -> None:
         gc.collect()
 
 
-def test_memory_does_not_grow_with_the_number_of_jobs(transport: Callable[..., Transport]) -> None:
+def test_memory_does_not_grow_with_the_number_of_jobs(transport: Make) -> None:
     with FaultyServer(double) as server:
         engine = transport(num_concurrent=8)
         padding = "y" * 10_000
@@ -715,7 +687,7 @@ def test_memory_does_not_grow_with_the_number_of_jobs(transport: Callable[..., T
 # -- slowing down ----------------------------------------------------------------------------------
 
 
-def test_a_refusal_holds_back_the_whole_window(transport: Callable[..., Transport]) -> None:
+def test_a_refusal_holds_back_the_whole_window(transport: Make) -> None:
     """While the server wants a pause no other request leaves, so no other is refused."""
     asked = Fault(429, headers=(("Retry-After", "1"),))
     with FaultyServer(double, faults=in_turn(*[None] * 8, asked), latency_s=0.005) as server:
@@ -725,9 +697,7 @@ def test_a_refusal_holds_back_the_whole_window(transport: Callable[..., Transpor
         assert engine.retries == 1
 
 
-def test_a_server_that_only_wants_it_slower_gets_it_slower(
-    transport: Callable[..., Transport],
-) -> None:
+def test_a_server_that_only_wants_it_slower_gets_it_slower(transport: Make) -> None:
     """Twelve workers at a server for two: refused more often than ``max_retries``, yet all succeed."""
     with FaultyServer(double, latency_s=0.05, capacity=2, refuses=True) as server:
         answers = ask_all(transport(num_concurrent=12, max_retries=1), server.url, 40)
@@ -736,7 +706,7 @@ def test_a_server_that_only_wants_it_slower_gets_it_slower(
         assert len(server.requests) > 40
 
 
-def test_an_allowance_that_is_used_up_is_waited_for(transport: Callable[..., Transport]) -> None:
+def test_an_allowance_that_is_used_up_is_waited_for(transport: Make) -> None:
     def allowance(seen: Seen) -> list[tuple[str, str]]:
         left = max(0, 9 - seen.place)
         return [
@@ -751,9 +721,7 @@ def test_an_allowance_that_is_used_up_is_waited_for(transport: Callable[..., Tra
 
 
 @pytest.mark.parametrize("refuses", [True, False])
-def test_auto_finds_out_what_the_server_can_do(
-    transport: Callable[..., Transport], refuses: bool
-) -> None:
+def test_auto_finds_out_what_the_server_can_do(transport: Make, refuses: bool) -> None:
     with FaultyServer(double, latency_s=0.02, capacity=8, refuses=refuses) as server:
         engine = transport(num_concurrent="auto", max_retries=8)
         for _ in range(10):  # the first will do, unless the machine itself stutters

@@ -23,6 +23,7 @@ from tests.support.viewed_runs import HOSTILE, four_formats, hostile, rewritten
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+Watch = Callable[..., Watched]
 JUDGED = ROOT / "tests/fixtures/before_the_house/judged"
 
 
@@ -42,9 +43,7 @@ def samples(folder: Path, name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_from_the_runs_to_a_reply_and_two_prompts(
-    address: str, runs: Path, watch: Callable[..., Watched]
-) -> None:
+def test_from_the_runs_to_a_reply_and_two_prompts(address: str, runs: Path, watch: Watch) -> None:
     """Which items flip, what the model wrote, what was read by which rule, how two prompts differ."""
     watched = watch()
     page = watched.page
@@ -79,7 +78,7 @@ def test_from_the_runs_to_a_reply_and_two_prompts(
     assert all(url.startswith((base, "data:")) for url in watched.asked)
 
 
-def test_the_address_holds_the_state(runs: Path, watch: Callable[..., Watched]) -> None:
+def test_the_address_holds_the_state(runs: Path, watch: Watch) -> None:
     with served(runs) as address:
         page = watch().page
         page.goto(f"{address}#/items/demo_mcq?q=cot:not_parsed&sort=-doc")
@@ -92,7 +91,7 @@ def test_the_address_holds_the_state(runs: Path, watch: Callable[..., Watched]) 
         assert page.input_value("#search") == "cot:not_parsed"
 
 
-def test_keys(runs: Path, watch: Callable[..., Watched]) -> None:
+def test_keys(runs: Path, watch: Watch) -> None:
     with served(runs) as address:
         page = watch().page
         page.goto(f"{address}#/items/demo_mcq")
@@ -117,7 +116,7 @@ def test_keys(runs: Path, watch: Callable[..., Watched]) -> None:
         page.get_by_role("dialog").wait_for(state="detached")
 
 
-def test_what_is_not_understood_is_said(runs: Path, watch: Callable[..., Watched]) -> None:
+def test_what_is_not_understood_is_said(runs: Path, watch: Watch) -> None:
     with served(runs) as address:
         page = watch().page
         page.goto(f"{address}#/items/demo_mcq?q=cot:purple+length>x")
@@ -128,9 +127,7 @@ def test_what_is_not_understood_is_said(runs: Path, watch: Callable[..., Watched
 
 
 @pytest.mark.parametrize("carrier", ["http", "file"])
-def test_hostile_text_is_shown_and_never_run(
-    carrier: str, tmp_path: Path, watch: Callable[..., Watched]
-) -> None:
+def test_hostile_text_is_shown_and_never_run(carrier: str, tmp_path: Path, watch: Watch) -> None:
     place = hostile(tmp_path)
     watched = watch()
     page = watched.page
@@ -160,7 +157,7 @@ def test_hostile_text_is_shown_and_never_run(
         assert page.locator("main script, main img").count() == 0
 
 
-def test_a_very_long_reply(tmp_path: Path, watch: Callable[..., Watched]) -> None:
+def test_a_very_long_reply(tmp_path: Path, watch: Watch) -> None:
     place = four_formats(tmp_path, limit=3)
 
     def long(at: int, sample: dict[str, Any]) -> None:
@@ -185,7 +182,7 @@ def test_a_very_long_reply(tmp_path: Path, watch: Callable[..., Watched]) -> Non
         assert page.evaluate("document.querySelector('pre.reply').textContent.length") < 70_000
 
 
-def test_a_running_run_is_followed(tmp_path: Path, watch: Callable[..., Watched]) -> None:
+def test_a_running_run_is_followed(tmp_path: Path, watch: Watch) -> None:
     place = four_formats(tmp_path, limit=6)
     results = next(place.output.rglob("results_*.json"))
     final = next(place.output.rglob("samples_demo_mcq@cot_*"))
@@ -219,7 +216,7 @@ def test_a_running_run_is_followed(tmp_path: Path, watch: Callable[..., Watched]
         page.locator(".tag.live").wait_for(state="detached")
 
 
-def test_many_rows_are_few_elements(tmp_path: Path, watch: Callable[..., Watched]) -> None:
+def test_many_rows_are_few_elements(tmp_path: Path, watch: Watch) -> None:
     place = four_formats(tmp_path, limit=1)
     path = next(place.output.rglob("samples_demo_mcq@cot_*"))
     sample = json.loads(path.read_text("utf-8"))
@@ -249,9 +246,7 @@ def test_many_rows_are_few_elements(tmp_path: Path, watch: Callable[..., Watched
 
 @pytest.mark.parametrize("width", [400, 2560])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_fits_its_window(
-    width: int, scheme: str, runs: Path, watch: Callable[..., Watched]
-) -> None:
+def test_every_page_fits_its_window(width: int, scheme: str, runs: Path, watch: Watch) -> None:
     with served(runs) as address:
         watched = watch(viewport={"width": width, "height": 900}, color_scheme=scheme)
         page = watched.page
@@ -280,7 +275,7 @@ def run_id(runs: Path) -> str:
     return next(iter(Catalogue([runs]).runs))
 
 
-def test_several_models_shots_and_tasks(tmp_path: Path, watch: Callable[..., Watched]) -> None:
+def test_several_models_shots_and_tasks(tmp_path: Path, watch: Watch) -> None:
     """Columns are named as ``lm-eval compare`` names them, and the flips of a pair are its items."""
     place = Workplace(tmp_path)
     names = []
@@ -324,7 +319,7 @@ def samples_of(catalogue: Catalogue, run: str, name: str) -> list[dict[str, Any]
     return list(source.samples(0, source.count()))
 
 
-def test_a_judged_run(watch: Callable[..., Watched]) -> None:
+def test_a_judged_run(watch: Watch) -> None:
     with served(JUDGED) as address:
         page = watch().page
         page.goto(address)
@@ -338,9 +333,7 @@ def test_a_judged_run(watch: Callable[..., Watched]) -> None:
         page.wait_for_selector(".format pre.text")
 
 
-def test_an_export_compares_runs_in_any_order(
-    tmp_path: Path, watch: Callable[..., Watched]
-) -> None:
+def test_an_export_compares_runs_in_any_order(tmp_path: Path, watch: Watch) -> None:
     place = Workplace(tmp_path)
     name = place.task(formats=...)
     for seed in ("1", "2", "3"):
@@ -360,7 +353,7 @@ def test_an_export_compares_runs_in_any_order(
             page.wait_for_selector(".card.run")
 
 
-def test_samples_that_are_gone(tmp_path: Path, watch: Callable[..., Watched]) -> None:
+def test_samples_that_are_gone(tmp_path: Path, watch: Watch) -> None:
     place = four_formats(tmp_path, limit=4)
     for path in place.output.rglob("samples_*"):
         path.unlink()

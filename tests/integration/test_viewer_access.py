@@ -16,6 +16,7 @@ from tests.support.viewed_runs import four_formats
 
 pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed")
+Watch = Callable[..., Watched]
 JUDGED = ROOT / "tests/fixtures/before_the_house/judged"
 PAGES = (
     "#/",
@@ -76,7 +77,7 @@ LOW_CONTRAST = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_texts_have_enough_contrast(scheme: str, runs: Path, watch: Callable[..., Watched]) -> None:
+def test_texts_have_enough_contrast(scheme: str, runs: Path, watch: Watch) -> None:
     page = watch(color_scheme=scheme).page
     with served(runs) as address:
         for place in PAGES:
@@ -90,7 +91,7 @@ def test_texts_have_enough_contrast(scheme: str, runs: Path, watch: Callable[...
         assert page.evaluate(LOW_CONTRAST) == []
 
 
-def test_the_judge_fits_a_phone(watch: Callable[..., Watched]) -> None:
+def test_the_judge_fits_a_phone(watch: Watch) -> None:
     page = watch(viewport={"width": 400, "height": 800}).page
     with served(JUDGED) as address:
         page.goto(f"{address}#/judge/{judge_run()}")
@@ -98,7 +99,7 @@ def test_the_judge_fits_a_phone(watch: Callable[..., Watched]) -> None:
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_a_chosen_run_stays_where_it_was(runs: Path, watch: Callable[..., Watched]) -> None:
+def test_a_chosen_run_stays_where_it_was(runs: Path, watch: Watch) -> None:
     page = watch().page
     with served(runs) as address:
         page.goto(address)
@@ -109,7 +110,7 @@ def test_a_chosen_run_stays_where_it_was(runs: Path, watch: Callable[..., Watche
         assert page.locator(".card.run h2").bounding_box() == before
 
 
-def test_a_long_name_takes_two_lines_at_most(tmp_path: Path, watch: Callable[..., Watched]) -> None:
+def test_a_long_name_takes_two_lines_at_most(tmp_path: Path, watch: Watch) -> None:
     place = Workplace(tmp_path)
     name = place.task(formats=...)
     for seed in ("1", "2"):
@@ -126,7 +127,7 @@ def test_a_long_name_takes_two_lines_at_most(tmp_path: Path, watch: Callable[...
         assert page.locator(".picker label").first.bounding_box()["height"] < 40
 
 
-def test_every_value_of_a_field_is_in_view(tmp_path: Path, watch: Callable[..., Watched]) -> None:
+def test_every_value_of_a_field_is_in_view(tmp_path: Path, watch: Watch) -> None:
     page = watch(viewport={"width": 800, "height": 800}).page
     with served(four_formats(tmp_path, limit=40).output) as address:
         page.goto(f"{address}#/items/demo_mcq")
@@ -135,7 +136,7 @@ def test_every_value_of_a_field_is_in_view(tmp_path: Path, watch: Callable[..., 
         assert max(box["x"] + box["width"] for box in boxes) < 800
 
 
-def test_where_one_is_can_be_read_on_a_phone(tmp_path: Path, watch: Callable[..., Watched]) -> None:
+def test_where_one_is_can_be_read_on_a_phone(tmp_path: Path, watch: Watch) -> None:
     place = Workplace(tmp_path)
     path = place.task(task="a_task_with_quite_a_long_name_indeed_for_one_task", formats=...)
     assert place.run("--tasks", f"{path}@mcqa").code == 0
@@ -150,7 +151,7 @@ def test_where_one_is_can_be_read_on_a_phone(tmp_path: Path, watch: Callable[...
         )
 
 
-def test_keys_while_the_help_is_open(runs: Path, watch: Callable[..., Watched]) -> None:
+def test_keys_while_the_help_is_open(runs: Path, watch: Watch) -> None:
     """They belong to the help: nothing moves behind it, and focus goes back to where it was."""
     page = watch().page
     with served(runs) as address:
@@ -168,7 +169,7 @@ def test_keys_while_the_help_is_open(runs: Path, watch: Callable[..., Watched]) 
         assert page.evaluate("document.activeElement.textContent") == "Prompt diff"
 
 
-def test_the_content_can_be_skipped_to(runs: Path, watch: Callable[..., Watched]) -> None:
+def test_the_content_can_be_skipped_to(runs: Path, watch: Watch) -> None:
     page = watch().page
     with served(runs) as address:
         page.goto(address)
@@ -179,7 +180,7 @@ def test_the_content_can_be_skipped_to(runs: Path, watch: Callable[..., Watched]
         assert page.evaluate("document.activeElement.closest('main') !== null")
 
 
-def test_keys_on_other_lists(runs: Path, watch: Callable[..., Watched]) -> None:
+def test_keys_on_other_lists(runs: Path, watch: Watch) -> None:
     """``j`` and ``k`` move through runs and texts, and ``u`` goes up, on every page."""
     page = watch().page
     with served(JUDGED) as address:
@@ -208,7 +209,7 @@ def test_keys_on_other_lists(runs: Path, watch: Callable[..., Watched]) -> None:
 
 
 @pytest.mark.parametrize("place", ["#/items/50%", "#/item/%E0%A4%A/1", "#/run/%"])
-def test_a_broken_address_is_said(place: str, runs: Path, watch: Callable[..., Watched]) -> None:
+def test_a_broken_address_is_said(place: str, runs: Path, watch: Watch) -> None:
     watched = watch()
     with served(runs) as address:
         watched.page.goto(f"{address}{place}")
@@ -218,7 +219,7 @@ def test_a_broken_address_is_said(place: str, runs: Path, watch: Callable[..., W
     watched.complaints[:] = [one for one in watched.complaints if "409" not in one]
 
 
-def test_the_title_names_the_page(runs: Path, watch: Callable[..., Watched]) -> None:
+def test_the_title_names_the_page(runs: Path, watch: Watch) -> None:
     page = watch().page
     with served(runs) as address:
         for place, title in (
@@ -233,7 +234,7 @@ def test_the_title_names_the_page(runs: Path, watch: Callable[..., Watched]) -> 
             assert page.title() == title
 
 
-def test_tasks_stay_together(tmp_path: Path, watch: Callable[..., Watched]) -> None:
+def test_tasks_stay_together(tmp_path: Path, watch: Watch) -> None:
     """A task whose formats were asked first and last has one heading."""
     place = Workplace(tmp_path)
     names = [f"t{at}" for at in range(5)]
@@ -251,7 +252,7 @@ def test_tasks_stay_together(tmp_path: Path, watch: Callable[..., Watched]) -> N
         assert [text for text in headings if text] == names
 
 
-def test_the_grid_counts_its_columns(runs: Path, watch: Callable[..., Watched]) -> None:
+def test_the_grid_counts_its_columns(runs: Path, watch: Watch) -> None:
     page = watch().page
     with served(runs) as address:
         page.goto(f"{address}#/items/demo_mcq")
@@ -262,7 +263,7 @@ def test_the_grid_counts_its_columns(runs: Path, watch: Callable[..., Watched]) 
         assert cells == page.locator(".row.head [role=columnheader]").count()
 
 
-def test_a_filter_that_keeps_nothing_says_so(runs: Path, watch: Callable[..., Watched]) -> None:
+def test_a_filter_that_keeps_nothing_says_so(runs: Path, watch: Watch) -> None:
     page = watch().page
     with served(runs) as address:
         page.goto(f"{address}#/items/demo_mcq?q=nothing_has_this_word")
@@ -270,9 +271,7 @@ def test_a_filter_that_keeps_nothing_says_so(runs: Path, watch: Callable[..., Wa
         assert page.locator(".facet[aria-label=subject]").count() == 0
 
 
-def test_many_formats_keep_the_question_in_view(
-    tmp_path: Path, watch: Callable[..., Watched]
-) -> None:
+def test_many_formats_keep_the_question_in_view(tmp_path: Path, watch: Watch) -> None:
     place = Workplace(tmp_path)
     path = place.task(formats=...)
     formats = ("mcqa", "cloze", "generate", "cot", "bare", "mcq::mmlu", "mcq::gpqa", "cloze::pure")
@@ -291,7 +290,7 @@ def test_many_formats_keep_the_question_in_view(
         assert last["x"] + last["width"] <= row["x"] + row["width"]
 
 
-def test_the_measure_of_a_judge_is_in_the_address(watch: Callable[..., Watched]) -> None:
+def test_the_measure_of_a_judge_is_in_the_address(watch: Watch) -> None:
     page = watch().page
     with served(JUDGED) as address:
         page.goto(f"{address}#/judge/{judge_run()}")
