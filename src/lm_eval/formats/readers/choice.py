@@ -139,11 +139,7 @@ def conclusion(reply: ReplyText, phrase: re.Pattern[str] | None) -> Reading:
     claims = list({claim.span: claim for claim in reversed(ordered)}.values())[::-1]
     if not claims:
         return NO_ANSWER
-    reading = _settled(reply, _before_tail(reply, claims))
-    if reading is NONE_OF_THEM and claims[-1].choice == NONE:
-        withdrawn = reply.words.withdrawn.match(reply.low, claims[-1].span[0])
-        return _after(reply, claims[-1].end) if withdrawn else reading
-    return reading
+    return _settled(reply, _before_tail(reply, claims))
 
 
 def verdict(reply: ReplyText, _phrase: re.Pattern[str] | None) -> Reading:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Literal
 
 from lm_eval.formats.readers.language import Vocabulary, vocabulary
-from lm_eval.formats.readers.phrase import announced, displayed, set_apart
+from lm_eval.formats.readers.phrase import LINE, announced, displayed, set_apart
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import fold, lowered
 
@@ -34,7 +34,6 @@ _POINTS = re.compile(r"\d{1,3}(?:\.\d{3}){2,}(?:,\d+)?")  # 1.234.567,89
 _GROUPED = re.compile(r"\d{1,3}(?:[ ']\d{3})+(?:[.,]\d+)?")
 _PLAIN = re.compile(r"\d+(?:\.\d+)?|\.\d+")
 _CALCULATION = re.compile(r"\s*(?:[+×÷*=]|\\times|\\cdot|-\s)\s*[\d$(\\-]")
-_LINE = re.compile(r"[\s:*_]*([^\n]*)")
 _TERM = re.compile(r"(?<![A-Za-z\\])[A-Za-z][)\s]{0,2}[-+*/×÷·^]\s?\Z")
 _SIGNED_TERM = re.compile(r"(?<![A-Za-z\\])[A-Za-z][)\s]{0,2}\Z")
 _TERM_BEHIND = re.compile(r"[xyzn](?![\w'])|\s?[-+*/×÷·^]\s?[A-Za-z](?![\w'])")
@@ -80,7 +79,7 @@ def _number_after(text: str, phrase: str) -> Reading:
     if cue_span is None:
         span = set_apart(text, phrase)
     else:
-        line = _LINE.match(text, cue_span[1])
+        line = LINE.match(text, cue_span[1])
         span = displayed(text, cue_span[1]) or (line.span(1) if line else None)
     return _stated(text, *span) if span else NO_ANSWER
 

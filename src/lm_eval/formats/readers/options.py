@@ -170,19 +170,12 @@ def options_of(labels: Sequence[str], choices: Sequence[str]) -> AnswerOptions:
 
 @lru_cache(maxsize=4096)
 def _compile(labels: tuple[str, ...], choices: tuple[str, ...]) -> AnswerOptions:
-    return AnswerOptions(*_compile_labels(labels), choices)
-
-
-@lru_cache(maxsize=1024)
-def _compile_labels(
-    labels: tuple[str, ...],
-) -> tuple[dict[str, int], dict[str, int], re.Pattern[str]]:
-    """``by_label``, ``any_case`` and ``label``: the part that the questions of a task share."""
     cores = _cores(labels)
     by_label = dict(_unique(cores))
     any_case = dict(_unique([core.casefold() for core in cores]))
     is_same_size = len(any_case) == len(by_label)
-    return by_label, any_case if is_same_size else {}, label_pattern(tuple(by_label))
+    pattern = label_pattern(tuple(by_label))
+    return AnswerOptions(by_label, any_case if is_same_size else {}, pattern, choices)
 
 
 def _cores(labels: Sequence[str]) -> list[str]:

@@ -27,7 +27,6 @@ _WRAPPERS = (
     re.compile(r"<\w{1,16}(?:\s[^<>]{0,100})?>(.*)</\w{1,16}>", re.DOTALL),
     re.compile(r"\\begin\{\w{1,12}\*?\}(.*)\\end\{\w{1,12}\*?\}", re.DOTALL),
 )
-_WRAPPER_STARTS = "\\*_`$\"'“‘«「[<"
 _PAIRS = (("**", "**"), ("__", "__"), ('"', '"'), ("`", "`"), ("{", "}"), ("(", ")"), ("“", "”"))
 # A wrapped answer at the start of the line is all of it, whatever sentence follows.
 _WRAPPED_START = re.compile(
@@ -80,9 +79,8 @@ def _answer(text: str, start: int, end: int) -> Reading:
     if start >= end:
         return NO_ANSWER
     value = text[start:end]
-    if not value.isascii():
-        value = vocabulary().verb_last.sub("", value)
-        end = start + len(value)
+    value = vocabulary().verb_last.sub("", value)
+    end = start + len(value)
     if "&" in value:
         import html
 
@@ -97,8 +95,6 @@ def announced(folded: str, phrase: str) -> tuple[str, tuple[int, int] | None]:
     counts: "The answer is" for "The final answer is". Text after the model's turn is left out.
     """
     low = lowered(folded)
-    if "\n" not in low:
-        return _announced(folded, phrase)
     words, begins = vocabulary(), len(low) - len(low.lstrip())
     turn = words.turn.search(low, begins)
     folded = folded[: turn.start()] if turn else folded
@@ -200,8 +196,7 @@ def set_apart(text: str, phrase: str) -> tuple[int, int] | None:
         for match in _APART.finditer(text)
         if match[match.lastindex or 0].strip()
     ]
-    low = lowered(text) if "\n" in text else ""
-    heading = vocabulary().heading.search(low) if low else None
+    heading = vocabulary().heading.search(lowered(text))
     if heading:
         spans.append(heading.span("text"))
     return max(spans, key=lambda span: span[1]) if spans else None
@@ -221,8 +216,6 @@ _FIELD = re.compile(
 
 def _answer_fields(text: str) -> list[tuple[int, int] | None]:
     """The values of the fields of JSON that hold an answer; None for ``null``."""
-    if "{" not in text or '"' not in text:
-        return []
     name = vocabulary().answer_field
     fields = _FIELD.finditer(text)
     matches = (match for match in fields if name.fullmatch(lowered(match["key"]).replace("_", " ")))
@@ -254,8 +247,6 @@ def unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
         return (start, start + len(bare)) if bare.strip(_EMPTY) else (start, start)
     while True:
         start, end = _without_tags(text, *_stripped(text, start, end))
-        if text[start : start + 1] not in _WRAPPER_STARTS:
-            return start, end
         matches = (wrapper.fullmatch(text, start, end) for wrapper in _WRAPPERS)
         wrapped = next(filter(None, matches), None)
         if wrapped is None:
