@@ -167,8 +167,9 @@ FIELD_TEXT = {
     "name": "The format's name; by default the file's name.",
     "summary": "One line for `lm-eval ls formats`. Changes no prompt and no fingerprint.",
     "version": "Raise it when you change a prompt or a reader: old scores are no longer comparable.",
-    "kind": "`general`; `convention`, a published prompt for one benchmark; or `check`, which tests the "
-    "benchmark itself. `task@*` takes general ones only. Changes no prompt and no fingerprint.",
+    "kind": "`general`; `convention`, a published prompt for one benchmark; or `special`, which "
+    "measures something other than right answers to the whole question. `task@*` takes general ones "
+    "only. Changes no prompt and no fingerprint.",
     "num_fewshot": "The examples of a convention, whatever number the task has. Changes no fingerprint.",
     "filters": "Filters of lm-eval with their options: `exact_match,NAME` compares what each leaves of "
     "the reply. Changes no fingerprint.",

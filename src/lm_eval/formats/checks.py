@@ -72,7 +72,7 @@ def leading(metrics: Iterable[str], normalization: str | None) -> tuple[str, ...
 
 
 FORMAT_FIELDS = tuple(f.name for f in fields(PromptFormat))
-OF_ONE_TEXT = ("acc", "perplexity")
+OF_ONE_TEXT = ("acc", "perplexity", "bits_per_byte")
 _TEXT = Key(str, "a text")
 
 

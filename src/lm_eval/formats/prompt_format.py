@@ -30,7 +30,7 @@ from lm_eval.formats.readers import BoundReader, Reading, fitted, read, without_
 from lm_eval.formats.variants import answer_grammar, read_enforced
 
 OutputType = Literal["multiple_choice", "generate_until", "loglikelihood"]
-FormatKind = Literal["general", "convention", "check"]
+FormatKind = Literal["general", "convention", "special"]
 
 JINJA_FIELDS = (
     "preamble",
@@ -55,8 +55,8 @@ class PromptFormat:
     summary: str = ""
     version: int = 1
     kind: FormatKind = "general"
-    """A convention is a published prompt for one benchmark, a check asks what the benchmark gives away;
-    ``task@*`` leaves both out."""
+    """A convention is a published prompt for one benchmark, a special format measures something
+    other than right answers to the whole question; ``task@*`` leaves both out."""
     num_fewshot: int | None = None
     """The examples of a convention; other formats take the task's number."""
     output_type: OutputType = "multiple_choice"

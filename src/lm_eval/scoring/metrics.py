@@ -232,6 +232,13 @@ def _pair_of_choice(outcome: ChoiceOutcome) -> tuple[Any, Any]:
     return outcome.gold[0], outcome.gold[0] if picked in outcome.gold else picked
 
 
+def _bits_per_byte(outcome: ChoiceOutcome) -> float | None:
+    if len(outcome.logprobs) != 1:
+        return None
+    size = len(outcome.texts[0].encode())
+    return -outcome.logprobs[0] / (size * math.log(2)) if size else None
+
+
 def _pair_of_text(outcome: TextOutcome) -> tuple[Any, Any]:
     """Gold and answer for a confusion table; an unread answer is of no class."""
     if not outcome.reading.is_answer:
@@ -367,6 +374,13 @@ _register(
     higher_is_better=False,
     **_also_plain(LL, aggregation="perplexity"),
 )
+_register(
+    "bits_per_byte",
+    "bits that each byte of a text takes: of a whole text, or of the target, if it alone is scored",
+    of_choice=_bits_per_byte,
+    higher_is_better=False,
+    **_also_plain(ROLLING, aggregation="bits_per_byte"),
+)
 _register("kendall_tau", "order agreement, over orders read", of_text=_tau)
 
 for _name in (
@@ -400,7 +414,6 @@ for _name, _aggregation, _output_type, _explained in (
     ("ter", "ter", TEXT, "translation error rate by sacrebleu, over all docs"),
     ("word_perplexity", "weighted_perplexity", ROLLING, "perplexity of a text per word"),
     ("byte_perplexity", "weighted_perplexity", ROLLING, "perplexity of a text per byte"),
-    ("bits_per_byte", "bits_per_byte", ROLLING, "bits that each byte of a text takes"),
 ):
     _facts = _also_plain(_output_type, aggregation=_aggregation)
     _register(_name, _explained, higher_is_better=False, **_facts)

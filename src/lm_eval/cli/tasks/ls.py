@@ -55,7 +55,7 @@ def ls(args: argparse.Namespace) -> int:
 
         add_formats(args.format_path)
         heading = ("Format", "Output", "Labels", "Needs choices", "What it does")
-        _print(heading, [*_formats("general"), *_formats("check")])
+        _print(heading, [*_formats("general"), *_formats("special")])
         conventions = [(row[0], row[-1]) for row in _formats("convention")]
         if conventions:
             _print(

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lm_eval import simple_evaluate
 from lm_eval.api.registry import HARNESS_METRICS
 from lm_eval.errors import AmbiguousGoldError, LmEvalWarning, ModelError
 from lm_eval.formats.checks import NORMALISATIONS, leading, normalisation_of
@@ -210,3 +211,15 @@ def test_letters_digits_and_blanks_are_resolved_under_formats_only() -> None:
         assert resolve_gold(target, ["x", "y"]) == 1
         with pytest.warns(LmEvalWarning, match="not one of the 2 choices"):
             assert gold_places(target, ["x", "y"]) == NO_GOLD
+
+
+def test_bits_per_byte_of_the_right_answer() -> None:
+    results = simple_evaluate(model="dummy", tasks=["demo_mcq@bpb"], limit=20, log_samples=True)
+    assert results is not None
+    bits = []
+    for sample in results["samples"]["demo_mcq@bpb"]:
+        [(_, scored)], [[(loglikelihood, _)]] = sample["arguments"], sample["resps"]
+        assert scored == f" {sample['target']}"
+        bits.append(-loglikelihood / len(sample["target"].encode()) / math.log(2))
+    measured = results["results"]["demo_mcq@bpb"]["bits_per_byte,none"]
+    assert measured == pytest.approx(sum(bits) / 20)

@@ -131,7 +131,7 @@ def test_every_builtin_that_fits(folder: Path, write: Write) -> None:
         assert load(folder, "s@*") == ["s@cot", "s@qa", "s@open", "s@boxed", "s@continuation"]
 
 
-def test_a_check_of_a_benchmark_hides_the_question(folder: Path, write: Write) -> None:
+def test_a_format_without_the_question(folder: Path, write: Write) -> None:
     write("t.yaml", "task: t\n" + BASE)
     assert first_prompt(folder, "t@choices_only") == "A. 3\nB. 4\nC. 5\nAnswer:"
 
