@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from lm_eval.requests import LoglikelihoodRequest, PromptOptions, build_requests
+from tests.support.modules import module_at
 
-
-def _load_golden() -> Any:
-    path = Path(__file__).with_name("regenerate.py")
-    spec = importlib.util.spec_from_file_location("golden_prompts", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["golden_prompts"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-golden = _load_golden()
+golden = module_at(Path(__file__).with_name("regenerate.py"))
 PROMPTS = dict(golden.golden_prompts())
 
 

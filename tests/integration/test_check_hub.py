@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import io
 import json
 from collections import defaultdict
@@ -14,6 +13,7 @@ import pytest
 import yaml
 
 from lm_eval.tasks.loader import TaskManager
+from tests.support.modules import module_at
 from tests.support.paths import ROOT
 from tests.support.servers.data_hub import DataHub, Files
 
@@ -21,16 +21,7 @@ pytest.importorskip("pyarrow", reason="needs the extra hub: pip install 'lm-eval
 pytestmark = pytest.mark.filterwarnings("ignore::lm_eval.errors.LmEvalWarning")
 
 
-def script() -> Any:
-    spec = importlib.util.spec_from_file_location("check_hub", ROOT / "scripts" / "check_hub.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-CHECK = script()
+CHECK = module_at(ROOT / "scripts" / "check_hub.py")
 NAMES = [*CHECK.names_of_library(every=False)]
 
 

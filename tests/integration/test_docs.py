@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import importlib.util
 import io
 import os
 import re
@@ -31,13 +30,14 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import pytest
 import yaml
 
 from lm_eval.cli import main
 from tests.support.command_line import without_progress
+from tests.support.modules import module_at
 from tests.support.paths import ROOT
 
 PAGES = {
@@ -297,13 +297,8 @@ def test_every_fence_is_a_block() -> None:
 
 
 @functools.cache
-def generate() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs_generate", ROOT / "docs/generate.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def generate() -> Any:
+    return module_at(ROOT / "docs/generate.py")
 
 
 def test_generated_parts_are_up_to_date() -> None:

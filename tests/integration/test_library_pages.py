@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from typing import Any
-
 import pytest
 
 from lm_eval.tasks.index import index_folder
+from tests.support.modules import module_at
 from tests.support.paths import ROOT
 
-
-def script() -> Any:
-    path = ROOT / "scripts" / "library_pages.py"
-    spec = importlib.util.spec_from_file_location("library_pages", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-PAGES = script()
+PAGES = module_at(ROOT / "scripts" / "library_pages.py")
 
 
 def test_pages_are_up_to_date() -> None:

@@ -383,12 +383,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 @pytest.mark.parametrize(("argv", "said"), list(wrong()), ids=lambda value: " ".join(value)[:60])
 def test_wrong_input(stored: Workplace, argv: list[str], said: list[str]) -> None:
-    done = stored.cli("reread", *argv)
-    assert done.code == 1
-    assert done.err.startswith("lm-eval: error: ")
-    assert "Traceback" not in done.err
-    for part in said:
-        assert part in done.err
+    stored.cli("reread", *argv).refused("lm-eval: error: ", *said)
 
 
 def test_a_run_without_samples(place: Workplace) -> None:

@@ -5,13 +5,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -22,6 +20,7 @@ from lm_eval.errors import LmEvalWarning, ModelError, UsageError
 from lm_eval.models.dummy import DummyLM
 from lm_eval.requests import Reply
 from lm_eval.tasks import TaskManager
+from tests.support.modules import module_at
 
 HERE = Path(__file__).parent / "python_api"
 ABOUT_THE_RUN = {
@@ -52,21 +51,12 @@ def differences(golden: Any, ours: Any, path: str = "") -> Iterator[str]:
         yield f"{path}: {golden!r} there, {ours!r} here"
 
 
-def script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("python_api_script", HERE / "script.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 GOLDEN = json.loads((HERE / "golden.json").read_text(encoding="utf-8"))["outcomes"]
 
 
 @pytest.fixture(scope="module")
 def ours() -> Iterator[dict[str, Any]]:
-    module = script()
+    module = module_at(HERE / "script.py")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(module.FOLDER)
         yield module.outcomes()

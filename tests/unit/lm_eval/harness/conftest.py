@@ -1,28 +1,19 @@
 """The peer's answers, and the cases they belong to."""
 
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
+from tests.support.modules import module_at
+
 PEER = Path(__file__).with_name("peer")
 
 
-def _cases() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("harness_cases", PEER / "cases.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="session")
-def cases() -> ModuleType:
-    return _cases()
+def cases() -> Any:
+    return module_at(PEER / "cases.py")
 
 
 @pytest.fixture(scope="session")

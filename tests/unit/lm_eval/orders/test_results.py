@@ -5,16 +5,15 @@ To regenerate the files: ``REGENERATE=1 pytest``.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
 from lm_eval.orders.results import ChoiceOrder, print_orders
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.estimates import mean_estimate, share_estimate
+from tests.support.consoles import printed_by
 from tests.support.golden import assert_golden
 from tests.support.paths import GOLDEN
 from tests.support.report_cases import result
@@ -89,10 +88,7 @@ RESULTS = [
 
 
 def printed(results: list[TaskResult], width: int = 100) -> str:
-    stream = io.StringIO()
-    console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
-    print_orders(results, console)
-    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+    return printed_by(lambda console: print_orders(results, console), width)
 
 
 def golden_files() -> Iterator[tuple[str, str]]:

@@ -3,13 +3,11 @@
 To regenerate the files: ``REGENERATE=1 pytest``.
 """
 
-import io
-
 import pytest
-from rich.console import Console
 
 from lm_eval.reports.costs import Forecast, print_costs, print_forecasts
 from lm_eval.requests.values import Estimated, Usage
+from tests.support.consoles import printed_by
 from tests.support.golden import assert_golden
 from tests.support.paths import GOLDEN
 from tests.support.report_cases import COUNTED as RESULTS
@@ -47,17 +45,11 @@ CASES = {
 
 
 def printed(forecasts, prices=None, width=100):
-    return lines_of(lambda console: print_forecasts(forecasts, console, prices=prices), width)
+    return printed_by(lambda console: print_forecasts(forecasts, console, prices=prices), width)
 
 
 def printed_costs(results, prices=None, width=100):
-    return lines_of(lambda console: print_costs(results, console, prices), width)
-
-
-def lines_of(show, width):
-    stream = io.StringIO()
-    show(Console(file=stream, width=width, markup=False, emoji=False, highlight=False))
-    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+    return printed_by(lambda console: print_costs(results, console, prices), width)
 
 
 def golden_files():

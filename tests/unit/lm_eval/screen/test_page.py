@@ -1,27 +1,24 @@
 """The result screen without its limits, printed from a fixed set of results."""
 
-import io
 from collections import Counter
+from functools import partial
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rich.console import Console
 
 from lm_eval.reports.results_file import RunInfo
 from lm_eval.requests.values import Usage
 from lm_eval.run.plan import Outcome
 from lm_eval.scoring.results import ReadingSummary
 from lm_eval.screen.page import print_screen
+from tests.support.consoles import printed_by
 from tests.support.report_cases import GROUPS, RESULTS, result
 
 
 def printed(results, groups=(), width=100):
-    stream = io.StringIO()
-    console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
     outcome = Outcome(list(results), list(groups), RunInfo(model="dummy"))
-    print_screen(outcome, console, compares=False, is_full=True)
-    return stream.getvalue()
+    return printed_by(partial(print_screen, outcome, compares=False, is_full=True), width)
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140, 200])

@@ -5,11 +5,8 @@ Regenerate after an intended change: run with ``REGENERATE=1``.
 
 from __future__ import annotations
 
-import io
-
 import numpy as np
 import pytest
-from rich.console import Console
 
 from lm_eval.lab.compare.findings import print_findings
 from lm_eval.lab.compare.statistics import compare
@@ -17,6 +14,7 @@ from lm_eval.lab.stored.measurement import Measurement
 from lm_eval.lab.words import sentences
 from lm_eval.text.numbers import number
 from tests.support.comparison_cases import CASES, FAST, comparison, right, row
+from tests.support.consoles import printed_by
 from tests.support.golden import assert_golden
 from tests.support.paths import GOLDEN
 
@@ -24,10 +22,7 @@ FINDINGS = GOLDEN / "findings"
 
 
 def printed(case: str, width: int = 100) -> str:
-    stream = io.StringIO()
-    console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
-    print_findings(comparison(case).blocks, console)
-    return stream.getvalue()
+    return printed_by(lambda console: print_findings(comparison(case).blocks, console), width)
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -5,13 +5,12 @@ To regenerate the files: ``REGENERATE=1 pytest``.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from lm_eval.lab.compare.findings import fewest_units
 from lm_eval.lab.compare.statistics import compare
@@ -27,6 +26,7 @@ from lm_eval.lab.show.plots import FlipsPlot
 from lm_eval.lab.words import sentences
 from lm_eval.text.numbers import joined, listed, number, signed
 from tests.support.comparison_cases import CASES, FAST, clear, comparison, grid, right, row, two
+from tests.support.consoles import printed_by
 from tests.support.golden import assert_golden
 from tests.support.paths import GOLDEN
 
@@ -36,10 +36,8 @@ COMPARISONS = GOLDEN / "comparisons"
 def printed(
     found: ComparisonReport, *, width: int = 100, flips: int | None = None, explains: bool = True
 ) -> str:
-    stream = io.StringIO()
-    console = Console(file=stream, width=width, markup=False, emoji=False, highlight=False)
-    print_comparison(found, console, flips=flips, explains=explains)
-    return "".join(f"{line.rstrip()}\n" for line in stream.getvalue().splitlines())
+    show = partial(print_comparison, found, flips=flips, explains=explains)
+    return printed_by(show, width)
 
 
 def golden_files() -> Iterator[tuple[str, str]]:
