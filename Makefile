@@ -46,7 +46,7 @@ SITE_IN      := $(SITE)/.made
 ZENSICAL     := zensical==0.0.73
 OLDEST_IN    := $(OLDEST)/.made
 OLDEST_TESTS := tests/unit/lm_eval/config tests/unit/lm_eval/models/test_chat_template.py \
-  tests/unit/lm_eval/models/http tests/unit/lm_eval/text
+  tests/unit/lm_eval/models/http tests/unit/lm_eval/support
 
 # The viewer is tested in a real browser, and its one file is built again and compared with the one that
 # is committed. Both need what may not be there: then they are left out, and that is said.

@@ -47,7 +47,7 @@ def screen(items: int) -> dict[str, float]:
     from lm_eval.evaluator import execute, load_tasks, task_manager
     from lm_eval.reports.items import RunItems
     from lm_eval.run.plan import Run, RunOptions
-    from lm_eval.text.terminal import console
+    from lm_eval.support.terminal import console
 
     gc.set_threshold(GARBAGE_AFTER)
     tasks, groups = load_tasks([f"demo_mcq@{name}" for name in FORMATS], task_manager({}))

@@ -22,7 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from lm_eval.text.encode import doc_hash
+from lm_eval.support.encode import doc_hash
 from lm_eval.viewer.app import app_html, open_server
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract

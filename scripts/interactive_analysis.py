@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.errors import DataError, LmEvalError
-from lm_eval.text.terminal import visible
+from lm_eval.support.terminal import visible
 from nugget_eval.common import LabelReading, read_labels
 from nugget_eval.data.rows import read_rows
 

@@ -1,6 +1,6 @@
 """A format-first evaluation harness for language models.
 
-Read in this order: errors, addresses, registry, text, config, data, formats, tasks, requests, models,
+Read in this order: errors, addresses, registry, support, config, data, formats, tasks, requests, models,
 stats, scoring, orders, harness, answers, reports, run, evaluator, simple, lab, screen, viewer, cli,
 utils, compat, api, filters.
 """

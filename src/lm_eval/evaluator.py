@@ -31,11 +31,11 @@ from lm_eval.run.results import (
 )
 from lm_eval.run.resume import hand_in_batches, keys_of, opened_store
 from lm_eval.scoring.results import TaskResult
+from lm_eval.support.progress import RunPace, SpeedNotes
+from lm_eval.support.secrets import hiding, is_secret_name
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import IncludePath, Selector, TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.progress import RunPace, SpeedNotes
-from lm_eval.text.secrets import hiding, is_secret_name
 
 __all__ = ["RunOptions", "execute", "load_tasks", "run_all", "run_tasks", "task_manager"]
 

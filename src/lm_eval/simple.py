@@ -21,11 +21,11 @@ from lm_eval.reports.samples import write_out as print_prompts
 from lm_eval.requests.options import MAX_SKIPPED
 from lm_eval.run.options import run_of
 from lm_eval.run.plan import SEEDS, Run
+from lm_eval.support.encode import task_hash
+from lm_eval.support.terminal import bystander_note
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import Selector, TaskManager, gathered, set_verbosity
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.encode import task_hash
-from lm_eval.text.terminal import bystander_note
 
 ABOUT_TASKS = (
     *("results", "groups", "group_subtasks", "configs", "versions", "n-shot"),

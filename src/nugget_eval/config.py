@@ -16,7 +16,7 @@ from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import PathLike, key_line, load_yaml
 from lm_eval.errors import LmEvalError, did_you_mean, listing
 from lm_eval.registry import MODELS
-from lm_eval.text.secrets import redacted
+from lm_eval.support.secrets import redacted
 from nugget_eval.errors import ConfigurationError
 from nugget_eval.prompts.catalogue import domain_names, language_names, prompt_type_names
 from nugget_eval.reading.outcome import FORMAT_TYPES

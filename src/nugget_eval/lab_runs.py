@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import ComparisonError, listing
 from lm_eval.lab.stored.run import StoredRun
-from lm_eval.text.encode import doc_hash
+from lm_eval.support.encode import doc_hash
 from nugget_eval.files import COMPARISON, REPLIES, SUMMARY
 
 if TYPE_CHECKING:

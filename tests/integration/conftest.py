@@ -10,7 +10,7 @@ import pytest
 
 from lm_eval.errors import MissingExtraError
 from lm_eval.models.gguf import default_weights
-from lm_eval.text import progress
+from lm_eval.support import progress
 from tests.support.browser import CHROMIUM, FLAGS, Watched
 from tests.support.command_line import Workplace
 

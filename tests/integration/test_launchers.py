@@ -14,7 +14,7 @@ pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-fo
 
 import lm_eval
 from lm_eval.models.huggingface import HFLM
-from lm_eval.text.terminal import bystander_note
+from lm_eval.support.terminal import bystander_note
 from tests.support import tiny_models
 
 TORCHRUN = ("torch.distributed.run", "--standalone", "--nproc-per-node", "2")

@@ -14,7 +14,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import NormalIndPower
 
-from lm_eval.text.numbers import number
+from lm_eval.support.numbers import number
 from tests.support.command_line import Workplace
 
 NINTH, SIXTH = str(1 / 9), str(1 / 6)

@@ -13,7 +13,7 @@ import pytest
 
 from lm_eval.formats.readers import bind_reader
 from lm_eval.lab.reread.corpus import corpus, read_corpus
-from lm_eval.text.numbers import number
+from lm_eval.support.numbers import number
 from tests.support.command_line import Outcome, Workplace
 from tests.support.peer_files import write_peer_run
 

@@ -17,7 +17,7 @@ import pytest
 
 from lm_eval.formats.compile import get_format
 from lm_eval.lab.grammar.sample import FormatList, sample_formats
-from lm_eval.text.numbers import number
+from lm_eval.support.numbers import number
 from tests.support import logged_model, planted_model
 from tests.support.command_line import Outcome, Workplace
 from tests.support.golden import assert_golden

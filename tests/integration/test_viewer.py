@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval.text.files import hold
+from lm_eval.support.files import hold
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.export import export
 from tests.support.browser import CHROMIUM, Watched, served

@@ -362,7 +362,7 @@ NAMES: dict[str, dict[str, Home]] = {
         ),
         **_at(_BATCHING, "Reorderer chunks"),
         **_at(_GENERATION, "get_rolling_token_windows make_disjoint_window"),
-        **_at("lm_eval.text.markdown", "make_table HIGHER_IS_BETTER_SYMBOLS"),
+        **_at("lm_eval.support.markdown", "make_table HIGHER_IS_BETTER_SYMBOLS"),
         **_at(
             "lm_eval.compat.remote_tokenizer",
             "RemoteTokenizer=EndpointTokenizer check_remote_tokenizer_support",

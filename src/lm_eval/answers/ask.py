@@ -38,7 +38,7 @@ from lm_eval.requests import (
 )
 from lm_eval.requests.options import allowed_count
 from lm_eval.requests.values import Costs, Usage
-from lm_eval.text.progress import CHARACTERS_A_TOKEN, Progress, RunPace
+from lm_eval.support.progress import CHARACTERS_A_TOKEN, Progress, RunPace
 
 if TYPE_CHECKING:
     from lm_eval.answers.keys import RequestKeys

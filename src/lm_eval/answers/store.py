@@ -28,8 +28,8 @@ from lm_eval.answers.store_file import (
 from lm_eval.errors import LmEvalWarning, StoreError
 from lm_eval.requests import Answer
 from lm_eval.requests.values import Usage
-from lm_eval.text.files import create_private
-from lm_eval.text.secrets import known_secrets
+from lm_eval.support.files import create_private
+from lm_eval.support.secrets import known_secrets
 
 APPLICATION_ID = 0x6C6D6576
 """In the file's header: an SQLite file without it belongs to another program."""

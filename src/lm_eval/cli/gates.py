@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 
 from lm_eval.errors import UsageError, did_you_mean, listing
 from lm_eval.orders.scoring import DEBIASED, OVER_ORDERS
-from lm_eval.text.columns import markdown
-from lm_eval.text.files import write_output
-from lm_eval.text.numbers import counted, number
-from lm_eval.text.terminal import visible
+from lm_eval.support.columns import markdown
+from lm_eval.support.files import write_output
+from lm_eval.support.numbers import counted, number
+from lm_eval.support.terminal import visible
 
 if TYPE_CHECKING:
     from lm_eval.run.plan import Outcome, Prepared

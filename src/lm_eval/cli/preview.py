@@ -26,14 +26,14 @@ from lm_eval.requests import DocRequests, PromptOptions, Request, generation_kwa
 from lm_eval.requests.build import build_requests
 from lm_eval.run.borders import CHECKED_DOCS, Decode, borders_of, report_borders, tokenizer_of
 from lm_eval.run.options import prompt_options
+from lm_eval.support.numbers import counted
+from lm_eval.support.secrets import hiding
+from lm_eval.support.terminal import visible
 from lm_eval.tasks.fewshot import DEFAULT_SEED
 from lm_eval.tasks.keys.sample_rows import SampleUse
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.prompts import FormatPrompts
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.numbers import counted
-from lm_eval.text.secrets import hiding
-from lm_eval.text.terminal import visible
 
 
 def preview(args: argparse.Namespace) -> int:

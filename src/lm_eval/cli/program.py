@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn
 
 from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, did_you_mean, few_names, listing
-from lm_eval.text.terminal import LOG_LEVELS, bystander_note, never_fail_on_encoding, visible
+from lm_eval.support.terminal import LOG_LEVELS, bystander_note, never_fail_on_encoding, visible
 
 _SHORTEST_CUT = len("--task")
 """An option may be abbreviated to this length."""
@@ -310,7 +310,7 @@ def log_level(text: str) -> str:
 
 
 def _fail(name: str, message: str, *, code: int = 1) -> int:
-    from lm_eval.text.secrets import known_secrets
+    from lm_eval.support.secrets import known_secrets
 
     shown = visible(known_secrets().hide(message), keep=chr(10))
     print(f"{name}: error: {shown}", file=sys.stderr)
@@ -322,7 +322,7 @@ def _warning_printer(name: str) -> Any:
     seen: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        from lm_eval.text.secrets import known_secrets
+        from lm_eval.support.secrets import known_secrets
 
         text = known_secrets().hide(str(message))
         if text not in seen:

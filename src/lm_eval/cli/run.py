@@ -14,12 +14,12 @@ from lm_eval.registry import MODELS
 from lm_eval.reports.samples import write_out
 from lm_eval.run.options import run_of
 from lm_eval.run.plan import Outcome, Prepared, Run
+from lm_eval.support.files import check_output_file
+from lm_eval.support.secrets import hiding, known_secrets, redacted_text
+from lm_eval.support.terminal import console, print_line, print_written, visible
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.files import check_output_file
-from lm_eval.text.secrets import hiding, known_secrets, redacted_text
-from lm_eval.text.terminal import console, print_line, print_written, visible
 
 if TYPE_CHECKING:
     from lm_eval.cli.gates import Requirement
@@ -169,7 +169,7 @@ def _print_files(outcome: Outcome) -> None:
 
 def _print_markdown(outcome: Outcome) -> None:
     """Print the scores as the harness does, for scripts that read its table."""
-    from lm_eval.text.markdown import make_table
+    from lm_eval.support.markdown import make_table
 
     results = outcome.as_dict()
     for column in ("results", "groups"):

@@ -13,8 +13,8 @@ from lm_eval.errors import UsageError
 from lm_eval.models.loading import name_of
 from lm_eval.reports.samples import written_sample
 from lm_eval.reports.writer import ResultWriter
-from lm_eval.text.encode import task_hash, text_hash
-from lm_eval.text.files import safe_model_name
+from lm_eval.support.encode import task_hash, text_hash
+from lm_eval.support.files import safe_model_name
 
 UNNAMED = "model"
 """The folder of a model that has no name."""

@@ -32,7 +32,7 @@ from lm_eval.formats.gold import one_of_each_text
 from lm_eval.formats.grammar import Grammar, Hole, grammar_of, one_of, order_of, text_hole
 from lm_eval.formats.items import Item
 from lm_eval.formats.readers import BoundReader, Reading, read
-from lm_eval.text.numbers import joined
+from lm_eval.support.numbers import joined
 
 if TYPE_CHECKING:
     from lm_eval.formats.prompt_format import PromptFormat

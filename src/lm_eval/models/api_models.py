@@ -54,7 +54,7 @@ from lm_eval.models.settings import (
 from lm_eval.registry import backend_name
 from lm_eval.requests import Answered, LoglikelihoodRequest, Request, RollingRequest
 from lm_eval.requests.values import Estimated, Usage
-from lm_eval.text.secrets import shown_address
+from lm_eval.support.secrets import shown_address
 
 if TYPE_CHECKING:
     from lm_eval.models.batches.protocols import BatchProtocol

@@ -34,7 +34,7 @@ from lm_eval.requests import (
 from lm_eval.requests.build import as_request, with_text
 from lm_eval.requests.options import GenerationOptions
 from lm_eval.requests.values import Estimated, Usage
-from lm_eval.text.secrets import is_header_name, is_secret_name
+from lm_eval.support.secrets import is_header_name, is_secret_name
 
 
 @dataclass(frozen=True)

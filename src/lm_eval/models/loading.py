@@ -11,7 +11,7 @@ from typing import Any
 from lm_eval.errors import LmEvalError, UsageError
 from lm_eval.models.base import LM
 from lm_eval.registry import MODELS
-from lm_eval.text.secrets import redacted
+from lm_eval.support.secrets import redacted
 
 EMBEDDED_MODEL = "SmolLM2-135M-Instruct"
 RAY_ARGUMENTS = (

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from lm_eval.scoring.results import TaskResult
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.positions import recall_spread
-from lm_eval.text.columns import Cells, Column, FittingTable
-from lm_eval.text.numbers import counted, number, with_interval
-from lm_eval.text.terminal import Paragraph, visible
+from lm_eval.support.columns import Cells, Column, FittingTable
+from lm_eval.support.numbers import counted, number, with_interval
+from lm_eval.support.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

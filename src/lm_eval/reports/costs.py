@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.scoring.results import TaskResult
-from lm_eval.text.columns import Cells, Column, FittingTable
-from lm_eval.text.numbers import amount, cost_digits, count, duration, short_time
-from lm_eval.text.terminal import Paragraph, visible
+from lm_eval.support.columns import Cells, Column, FittingTable
+from lm_eval.support.numbers import amount, cost_digits, count, duration, short_time
+from lm_eval.support.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from lm_eval.scoring.results import order_of
-from lm_eval.text.encode import doc_hash, text_hash
+from lm_eval.support.encode import doc_hash, text_hash
 
 T = TypeVar("T")
 N = TypeVar("N", int, float)

@@ -18,9 +18,9 @@ from lm_eval.formats.variants import SUFFIX
 from lm_eval.reports.environment import environment, git_hash, package_version, pretty_environment
 from lm_eval.scoring.results import ChoiceTally, GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.encode import text_hash
-from lm_eval.text.files import safe_model_name
-from lm_eval.text.secrets import redacted
+from lm_eval.support.encode import text_hash
+from lm_eval.support.files import safe_model_name
+from lm_eval.support.secrets import redacted
 
 if TYPE_CHECKING:
     from lm_eval.answers.prices import Prices

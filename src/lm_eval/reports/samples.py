@@ -14,9 +14,9 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.requests import DocRequests, Reply, Request, RollingRequest
 from lm_eval.scoring.metrics import PICKS, ChoiceOutcome, TextOutcome, is_right
 from lm_eval.scoring.score import ScoredDoc
-from lm_eval.text.encode import doc_hash, prompt_hash, target_hash
-from lm_eval.text.secrets import redacted
-from lm_eval.text.terminal import visible
+from lm_eval.support.encode import doc_hash, prompt_hash, target_hash
+from lm_eval.support.secrets import redacted
+from lm_eval.support.terminal import visible
 
 if TYPE_CHECKING:
     from lm_eval.harness.scorer import FilteredDoc

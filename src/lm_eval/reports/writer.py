@@ -20,8 +20,8 @@ from typing import IO, Any
 
 from lm_eval.errors import OutputError
 from lm_eval.scoring.results import order_of
-from lm_eval.text.encode import sample_hashes
-from lm_eval.text.files import (
+from lm_eval.support.encode import sample_hashes
+from lm_eval.support.files import (
     PARTIAL,
     open_held,
     publish,
@@ -30,8 +30,8 @@ from lm_eval.text.files import (
     unique_name,
     write_whole,
 )
-from lm_eval.text.secrets import known_secrets
-from lm_eval.text.terminal import visible
+from lm_eval.support.secrets import known_secrets
+from lm_eval.support.terminal import visible
 
 _DIGESTS = 96  # bytes of the three SHA-256 digests of a sample
 _DIGESTS_HELD = 2**21

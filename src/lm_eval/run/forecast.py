@@ -17,10 +17,10 @@ from lm_eval.requests import Request
 from lm_eval.run.groups import check_groups
 from lm_eval.run.plan import Prepared, Run, shares_of
 from lm_eval.run.prepare import adapt, prepare_all
+from lm_eval.support.progress import Progress, Speed
+from lm_eval.support.secrets import hiding
 from lm_eval.tasks.groups import Group
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.progress import Progress, Speed
-from lm_eval.text.secrets import hiding
 
 
 def forecast(

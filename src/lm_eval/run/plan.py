@@ -29,10 +29,10 @@ from lm_eval.requests import DocRequests, GenerateRequest, PromptOptions, Reques
 from lm_eval.requests.build import build_requests
 from lm_eval.requests.options import MAX_SKIPPED, SkippedDocs
 from lm_eval.scoring.results import GroupResult, TaskResult
+from lm_eval.support.progress import CHARACTERS_A_TOKEN, Share, SpeedNotes
+from lm_eval.support.secrets import is_secret_name
 from lm_eval.tasks.fitness import CHECKED_DOCS, show_choices
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.progress import CHARACTERS_A_TOKEN, Share, SpeedNotes
-from lm_eval.text.secrets import is_secret_name
 
 if TYPE_CHECKING:
     from lm_eval.answers.keys import DocKeys

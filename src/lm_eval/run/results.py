@@ -34,8 +34,8 @@ from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions
 from lm_eval.run.resume import RunStore
 from lm_eval.scoring.results import TaskResult
 from lm_eval.scoring.score import FormatScores, ScoredDoc, score_doc, task_metrics
+from lm_eval.support.secrets import known_secrets
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.secrets import known_secrets
 
 SampleSink = Callable[[str, dict[str, Any]], None]
 

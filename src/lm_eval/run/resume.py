@@ -25,8 +25,8 @@ from lm_eval.models.overrides import class_path, own_identity
 from lm_eval.reports.writer import ResultWriter
 from lm_eval.requests import GenerateRequest
 from lm_eval.run.plan import Prepared, Run, RunOptions
-from lm_eval.text.files import cache_folder
-from lm_eval.text.secrets import masked_values, redacted, secret_digest
+from lm_eval.support.files import cache_folder
+from lm_eval.support.secrets import masked_values, redacted, secret_digest
 
 if TYPE_CHECKING:
     from lm_eval.answers.store import AnswerStore

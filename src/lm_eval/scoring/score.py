@@ -376,7 +376,7 @@ def _format_of(task: ConfigurableTask) -> PromptFormat:
 
 def _written_out(value: Any) -> Any:
     """A config with each ``!function`` as its source text, so that a file can hold it."""
-    from lm_eval.text.encode import source_text
+    from lm_eval.support.encode import source_text
 
     if isinstance(value, FunctionRef):
         try:

@@ -22,8 +22,8 @@ from lm_eval.run.plan import Outcome
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.screen.remarks import part_scores, remarks, reread_command
 from lm_eval.screen.scores import LENIENT, ScoreRow, score_lines, score_rows
-from lm_eval.text.numbers import amount, cost_digits, count, counted, duration, number, tokens
-from lm_eval.text.terminal import Paragraph, visible
+from lm_eval.support.numbers import amount, cost_digits, count, counted, duration, number, tokens
+from lm_eval.support.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from lm_eval.requests.options import skipped_line
 from lm_eval.scoring.results import ChoiceTally, ReadingSummary, TaskResult
-from lm_eval.text.numbers import joined, number, percent
-from lm_eval.text.secrets import known_secrets
-from lm_eval.text.terminal import visible
+from lm_eval.support.numbers import joined, number, percent
+from lm_eval.support.secrets import known_secrets
+from lm_eval.support.terminal import visible
 
 if TYPE_CHECKING:
     from lm_eval.lab.compare.values import Comparison

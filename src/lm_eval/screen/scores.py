@@ -14,8 +14,8 @@ from rich.cells import cell_len
 
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.numbers import Glyphs, Scale, glyphs_for, interval, number, percent, scale_for
-from lm_eval.text.terminal import visible
+from lm_eval.support.numbers import Glyphs, Scale, glyphs_for, interval, number, percent, scale_for
+from lm_eval.support.terminal import visible
 
 LEAST_PICTURE, MOST_PICTURE = 16, 48
 GAP = "  "

@@ -17,9 +17,9 @@ from lm_eval.lab.sweep.tables import COLUMNS, MOVABLE, table
 from lm_eval.lab.sweep.words import OTHER_AXES, name_of, paid, slot_words, unread_words
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.few_cells import CALIBRATED
-from lm_eval.text.columns import FittingTable
-from lm_eval.text.numbers import counted, interval, number, percent
-from lm_eval.text.terminal import Paragraph, visible
+from lm_eval.support.columns import FittingTable
+from lm_eval.support.numbers import counted, interval, number, percent
+from lm_eval.support.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -17,7 +17,7 @@ from lm_eval.stats.clusters import cluster_codes, score_matrix, unit_sums
 from lm_eval.stats.estimates import CONFIDENCE, DEFAULT_SEED, Estimate, bare
 from lm_eval.stats.multiplicity import holm
 from lm_eval.stats.numeric import ArrayLike, Floats, special
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from scipy import linalg, sparse
 from lm_eval.stats.clusters import is_binary
 from lm_eval.stats.estimates import CONFIDENCE, DEFAULT_SEED, Estimate
 from lm_eval.stats.numeric import Floats, Generator, Ints
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 
 __all__ = ["Cell", "Distribution", "balanced_cells", "estimate_distribution"]
 

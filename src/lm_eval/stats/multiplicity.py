@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from lm_eval.stats.clusters import is_binary
 from lm_eval.stats.numeric import ArrayLike, Floats, np, special
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -33,7 +33,7 @@ from lm_eval.stats.sign_flips import (
     pair_sign_flip_p_values,
     sign_flip_p_values,
 )
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 
 MCNEMAR = "exact McNemar"
 

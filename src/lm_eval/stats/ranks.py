@@ -22,7 +22,7 @@ from lm_eval.stats.resampling import (
     resampled_sums,
     resampling_method,
 )
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 
 DEFAULT_MARGIN = 0.02
 OUTER_SHARE = 0.2

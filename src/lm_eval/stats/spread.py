@@ -19,7 +19,7 @@ from lm_eval.stats.estimates import DEFAULT_SEED, t_quantile
 from lm_eval.stats.mcnemar import mcnemar
 from lm_eval.stats.numeric import ArrayLike, Floats, Generator, Ints
 from lm_eval.stats.resampling import DEFAULT_SPLITS, resampled_sums, split_half_spread, tops
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 
 DEFAULT_RESAMPLES = 10_000
 

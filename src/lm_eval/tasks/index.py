@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, UsageError, did_you_mean
-from lm_eval.text.files import cache_folder
+from lm_eval.support.files import cache_folder
 
 if TYPE_CHECKING:
     from lm_eval.tasks.keys.facts import TaskFacts

@@ -22,13 +22,13 @@ from lm_eval.errors import (
 )
 from lm_eval.formats.compile import find_format
 from lm_eval.formats.variants import SUFFIX
+from lm_eval.support.terminal import LOG_LEVELS
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.definitions import Definition, Definitions, PythonTask
 from lm_eval.tasks.fitness import fitting
 from lm_eval.tasks.groups import Group, LooseGroup
 from lm_eval.tasks.index import Entry, Kind, TaskNames, index_folder, split_selector, task_roots
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.terminal import LOG_LEVELS
 
 if TYPE_CHECKING:
     from lm_eval.tasks.keys.sample_rows import SampleUse
@@ -199,7 +199,7 @@ class TaskManager:
         self, list_groups: bool = True, list_tags: bool = True, list_subtasks: bool = True
     ) -> str:
         """Markdown tables of all groups, tags and tasks, and where they are defined."""
-        from lm_eval.text.markdown import markdown_table
+        from lm_eval.support.markdown import markdown_table
 
         def rows(kind: Kind) -> list[tuple[str, str]]:
             return [(name, str(self.index[name].path or "---")) for name in self.names(kind)]

@@ -31,8 +31,8 @@ from lm_eval.lab.stored.run import (
 from lm_eval.lab.stored.samples import SampleLines
 from lm_eval.registry import RUN_READERS
 from lm_eval.reports.items import ItemColumns, columns_of_samples
-from lm_eval.text.encode import text_hash
-from lm_eval.text.files import PARTIAL, is_held
+from lm_eval.support.encode import text_hash
+from lm_eval.support.files import PARTIAL, is_held
 
 _SAMPLES_NAME = re.compile(rf"^samples_(.+){STAMP}\.jsonl({re.escape(PARTIAL)})?$")
 _RUN_NAME = re.compile(rf"{STAMP}\.jsonl?({re.escape(PARTIAL)})?$")

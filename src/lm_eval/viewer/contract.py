@@ -27,7 +27,7 @@ from lm_eval.errors import ComparisonError, LmEvalError
 from lm_eval.lab.stored.select import model_names
 from lm_eval.reports.items import ItemColumns, shortest
 from lm_eval.screen.remarks import REASONS
-from lm_eval.text.encode import to_json
+from lm_eval.support.encode import to_json
 from lm_eval.viewer.catalogue import AnyRun, Catalogue, UnfinishedRun, ViewedRun, undamaged
 from lm_eval.viewer.figures import card, comparisons, run_page
 from lm_eval.viewer.samples import GROUPING_DOCS, grouping_fields, text_row, whole_sample

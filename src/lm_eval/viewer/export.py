@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import LmEvalError, OutputError, UsageError
-from lm_eval.text.encode import to_json
-from lm_eval.text.files import write_whole
+from lm_eval.support.encode import to_json
+from lm_eval.support.files import write_whole
 from lm_eval.viewer.app import app_html, policy_of, with_policy
 from lm_eval.viewer.catalogue import AnyRun, Catalogue, result_key
 from lm_eval.viewer.contract import CHUNK, Contract, encoded

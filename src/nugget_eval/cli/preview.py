@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 
 from lm_eval.errors import UsageError
-from lm_eval.text.columns import Cells, Column, FittingTable
-from lm_eval.text.terminal import console, visible
+from lm_eval.support.columns import Cells, Column, FittingTable
+from lm_eval.support.terminal import console, visible
 from nugget_eval.cli.commands import config_of
 from nugget_eval.config import Config
 from nugget_eval.data.items import NuggetItem, item_of, load_items

@@ -12,9 +12,9 @@ from lm_eval.config.arguments import split_list
 from lm_eval.errors import DataError, LmEvalWarning, UsageError
 from lm_eval.reports.costs import print_forecasts
 from lm_eval.requests.values import Usage
-from lm_eval.text.columns import Cells, Column, FittingTable
-from lm_eval.text.encode import plain
-from lm_eval.text.numbers import (
+from lm_eval.support.columns import Cells, Column, FittingTable
+from lm_eval.support.encode import plain
+from lm_eval.support.numbers import (
     amount,
     cost_digits,
     count,
@@ -25,8 +25,8 @@ from lm_eval.text.numbers import (
     percent,
     tokens,
 )
-from lm_eval.text.secrets import hiding, known_secrets
-from lm_eval.text.terminal import Paragraph, console, print_written, visible
+from lm_eval.support.secrets import hiding, known_secrets
+from lm_eval.support.terminal import Paragraph, console, print_written, visible
 from nugget_eval.cli.commands import NAME, config_of
 from nugget_eval.config import Config
 from nugget_eval.errors import ConfigurationError

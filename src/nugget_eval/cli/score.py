@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import DataError
-from lm_eval.text.terminal import Paragraph, console, print_written, visible
+from lm_eval.support.terminal import Paragraph, console, print_written, visible
 from nugget_eval.cli.commands import config_of
 from nugget_eval.config import Config
 from nugget_eval.data.files import (

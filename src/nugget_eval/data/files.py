@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lm_eval.errors import DataError, listing
-from lm_eval.text.files import output_file
+from lm_eval.support.files import output_file
 from nugget_eval.data.records import (
     Answer,
     Assignment,

@@ -26,7 +26,7 @@ from lm_eval.models.loading import name_of, opened_model
 from lm_eval.reports.costs import Forecast
 from lm_eval.requests.values import Usage
 from lm_eval.run.resume import RunStore, model_identity, run_store
-from lm_eval.text.secrets import hiding
+from lm_eval.support.secrets import hiding
 from nugget_eval.config import Config
 from nugget_eval.data.files import align_labels, best_over_passages, one_per_topic
 from nugget_eval.data.items import Loaded, NuggetItem, load_items

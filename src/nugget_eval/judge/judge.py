@@ -20,9 +20,9 @@ from lm_eval.formats.assemble import Chat, Turn
 from lm_eval.models.base import LM
 from lm_eval.requests import DocRequests, GenerateRequest, LoglikelihoodRequest, Reply
 from lm_eval.requests.values import Estimated, Usage
+from lm_eval.support.secrets import known_secrets
+from lm_eval.support.terminal import visible
 from lm_eval.tasks.prompts import Asked
-from lm_eval.text.secrets import known_secrets
-from lm_eval.text.terminal import visible
 from nugget_eval.config import Config
 from nugget_eval.data.items import NuggetItem
 from nugget_eval.errors import JudgeError

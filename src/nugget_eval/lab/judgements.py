@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from lm_eval.text.encode import plain
+from lm_eval.support.encode import plain
 from lm_eval.viewer.samples import utf16
 from nugget_eval.data.files import read_labelled
 from nugget_eval.data.items import NuggetItem, item_of

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import lm_eval
-from lm_eval.text.encode import plain
-from lm_eval.text.files import remove_abandoned, unique_name, write_output, write_whole
-from lm_eval.text.secrets import known_secrets, redacted
+from lm_eval.support.encode import plain
+from lm_eval.support.files import remove_abandoned, unique_name, write_output, write_whole
+from lm_eval.support.secrets import known_secrets, redacted
 from nugget_eval.data.files import write_records, write_rows
 from nugget_eval.data.items import NuggetItem
 from nugget_eval.files import ASSIGNMENTS, REPLIES, SUMMARY

@@ -1,7 +1,7 @@
 """Scores and agreement → tables for people.
 
 Names of runs and topics are data: they go through ``visible`` and are never read as markup. Print a
-table with a console of ``lm_eval.text.terminal``, or take its ``markdown()``.
+table with a console of ``lm_eval.support.terminal``, or take its ``markdown()``.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lm_eval.text.columns import Cells, Column, FittingTable
-from lm_eval.text.numbers import bounds, interval, number, p_value, percent, with_interval
-from lm_eval.text.terminal import Paragraph, visible
+from lm_eval.support.columns import Cells, Column, FittingTable
+from lm_eval.support.numbers import bounds, interval, number, p_value, percent, with_interval
+from lm_eval.support.terminal import Paragraph, visible
 from nugget_eval.reading.spellings import LABELS
 from nugget_eval.scores.agreement import Agreement, RaterAgreement
 from nugget_eval.scores.compare import RunAgreement, RunDifference, RunRanking

@@ -15,7 +15,7 @@ from lm_eval.errors import DataError, listing
 from lm_eval.stats.estimates import share_estimate
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.resampling import Measured
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 from nugget_eval.reading.spellings import LABELS, ORDER, RANK, Label
 from nugget_eval.scores.bootstrap import Resampling, measured, np, resampled_sums
 from nugget_eval.scores.measures import GAIN

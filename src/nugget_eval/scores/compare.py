@@ -17,7 +17,7 @@ from lm_eval.stats.numeric import Floats
 from lm_eval.stats.ranks import order_from_draws, shrunk, signs, tau_b
 from lm_eval.stats.resampling import Measured
 from lm_eval.stats.sign_flips import NO_SIGN, PValue, sign_flip_p_values
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 from nugget_eval.data.items import NuggetItem
 from nugget_eval.reading.spellings import Label
 from nugget_eval.scores.agreement import agreement

@@ -15,7 +15,7 @@ from typing import Any
 from lm_eval.errors import DataError, did_you_mean, listing
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.resampling import Measured
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 from nugget_eval.data.records import ALL, Labelled, Metrics, Nugget, Topic, nugget_ids
 from nugget_eval.scores.bootstrap import Resampling, from_draws, np, resampled_sums
 from nugget_eval.scores.measures import MEASURES, TREC_MEASURES, Tally, count_labels, known_measure

@@ -14,8 +14,8 @@ from lm_eval.lab.compare.statistics import compare as compared
 from lm_eval.lab.compare.values import ComparisonReport
 from lm_eval.lab.stored.run import open_runs
 from lm_eval.lab.stored.select import chosen
-from lm_eval.text.files import write_output
-from lm_eval.text.numbers import number, p_equals
+from lm_eval.support.files import write_output
+from lm_eval.support.numbers import number, p_equals
 
 if TYPE_CHECKING:
     from lm_eval.cli.gates import GateCase
@@ -28,7 +28,7 @@ WRITTEN = (".json", ".md")
 def compare(args: argparse.Namespace) -> int:
     """Compare, print the report, and write what was asked for."""
     from lm_eval.lab.compare.tables import print_comparison, show_scores, write_plots
-    from lm_eval.text.terminal import console, print_written
+    from lm_eval.support.terminal import console, print_written
 
     _check(args)
     if args.fail_if_worse is not None:
@@ -63,8 +63,8 @@ def _gate(args: argparse.Namespace) -> int:
         regressions,
         verdict_line,
     )
-    from lm_eval.text.encode import to_json
-    from lm_eval.text.terminal import Paragraph, console, print_written
+    from lm_eval.support.encode import to_json
+    from lm_eval.support.terminal import Paragraph, console, print_written
 
     before, after = (open_runs([run]) for run in args.runs)
     report = regressions(
@@ -127,7 +127,7 @@ def options_of(args: argparse.Namespace) -> Options:
 def write(report: ComparisonReport, path: Path, *, flips: int | None = None) -> Path:
     """Write the comparison as JSON or Markdown, by the file's suffix."""
     from lm_eval.lab.compare.tables import comparison_markdown
-    from lm_eval.text.encode import to_json
+    from lm_eval.support.encode import to_json
 
     text = (
         comparison_markdown(report, flips=flips)

@@ -18,11 +18,19 @@ from lm_eval.lab.diff.runs import ResultDiff, RunDiff, conclusion, diff_runs
 from lm_eval.lab.show.phrases import at_index, difference_words, first_difference, quoted
 from lm_eval.lab.stored.select import one_run
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.columns import Cells, Column, FittingTable
-from lm_eval.text.encode import to_json
-from lm_eval.text.files import write_output
-from lm_eval.text.numbers import counted, number, p_value, percent, signed, value_of, with_interval
-from lm_eval.text.terminal import Paragraph, console, print_written, visible
+from lm_eval.support.columns import Cells, Column, FittingTable
+from lm_eval.support.encode import to_json
+from lm_eval.support.files import write_output
+from lm_eval.support.numbers import (
+    counted,
+    number,
+    p_value,
+    percent,
+    signed,
+    value_of,
+    with_interval,
+)
+from lm_eval.support.terminal import Paragraph, console, print_written, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -27,10 +27,10 @@ from lm_eval.lab.power import (
 )
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.power import factor, total_variance, variance_of_difference
-from lm_eval.text.columns import Cells, Column, FittingTable
-from lm_eval.text.files import write_output
-from lm_eval.text.numbers import counted, number
-from lm_eval.text.terminal import Paragraph, console, print_written, visible
+from lm_eval.support.columns import Cells, Column, FittingTable
+from lm_eval.support.files import write_output
+from lm_eval.support.numbers import counted, number
+from lm_eval.support.terminal import Paragraph, console, print_written, visible
 
 EXAMPLE = "`lm-eval power --difference 0.03 --discordant 0.2`"
 MOST_COMPARISONS = 1_000_000

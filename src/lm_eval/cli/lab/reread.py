@@ -20,11 +20,11 @@ from lm_eval.lab.reread.items import ReadAgain, Verdict, given_reader, reader_wo
 from lm_eval.lab.reread.results import NOT_PARSED, Reread, Side, rereadable, rereads
 from lm_eval.lab.show.phrases import difference_words, marked, quoted
 from lm_eval.lab.stored.select import one_run
-from lm_eval.text.columns import Cells, Column, FittingTable
-from lm_eval.text.encode import to_json
-from lm_eval.text.files import output_file
-from lm_eval.text.numbers import counted, interval, number, percent
-from lm_eval.text.terminal import Paragraph, console, print_written, visible
+from lm_eval.support.columns import Cells, Column, FittingTable
+from lm_eval.support.encode import to_json
+from lm_eval.support.files import output_file
+from lm_eval.support.numbers import counted, interval, number, percent
+from lm_eval.support.terminal import Paragraph, console, print_written, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -34,18 +34,18 @@ from lm_eval.run.options import run_of
 from lm_eval.run.plan import Run
 from lm_eval.run.prepare import askable, check_samples
 from lm_eval.screen.sweep import print_sweep
-from lm_eval.tasks.index import split_selector
-from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.files import (
+from lm_eval.support.files import (
     cache_folder,
     remove_abandoned,
     safe_model_name,
     safe_task_name,
     write_whole,
 )
-from lm_eval.text.numbers import counted
-from lm_eval.text.secrets import hiding, known_secrets
-from lm_eval.text.terminal import console, print_line
+from lm_eval.support.numbers import counted
+from lm_eval.support.secrets import hiding, known_secrets
+from lm_eval.support.terminal import console, print_line
+from lm_eval.tasks.index import split_selector
+from lm_eval.tasks.task import ConfigurableTask
 
 MIN_FORMATS = 2
 DEFAULT_AXIS = AXES[0]

@@ -12,8 +12,8 @@ from lm_eval.errors import UsageError
 from lm_eval.lab.stored.run import open_runs
 from lm_eval.lab.table.layout import TableRequest, make_table
 from lm_eval.lab.table.targets import SUFFIXES, render
-from lm_eval.text.files import write_output
-from lm_eval.text.terminal import never_fail_on_encoding, print_written, visible
+from lm_eval.support.files import write_output
+from lm_eval.support.terminal import never_fail_on_encoding, print_written, visible
 
 
 def table(args: argparse.Namespace) -> int:

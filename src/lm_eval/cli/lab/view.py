@@ -9,8 +9,8 @@ import webbrowser
 from pathlib import Path
 
 from lm_eval.errors import ComparisonError, LmEvalWarning, UsageError
-from lm_eval.text.numbers import counted
-from lm_eval.text.terminal import print_line, visible
+from lm_eval.support.numbers import counted
+from lm_eval.support.terminal import print_line, visible
 from lm_eval.viewer.app import ViewerServer, open_server
 from lm_eval.viewer.catalogue import Catalogue
 from lm_eval.viewer.contract import Contract

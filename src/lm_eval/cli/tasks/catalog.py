@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from lm_eval.support.numbers import counted
+from lm_eval.support.terminal import is_terminal, visible
 from lm_eval.tasks.index import TaskNames, task_roots
 from lm_eval.tasks.listed import (
     ListedTask,
@@ -24,8 +26,6 @@ from lm_eval.tasks.listed import (
     tagged,
     words_of,
 )
-from lm_eval.text.numbers import counted
-from lm_eval.text.terminal import is_terminal, visible
 
 _LEAST_SUMMARY = 16
 

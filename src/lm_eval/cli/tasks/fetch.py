@@ -10,12 +10,12 @@ from lm_eval.config.arguments import split_list
 from lm_eval.data.hub.opening import HubData
 from lm_eval.data.hub.repository import HubRepo, RepoFile, megabytes
 from lm_eval.errors import DataError, LmEvalError, UsageError, listing
+from lm_eval.support.numbers import counted
+from lm_eval.support.progress import Progress
+from lm_eval.support.secrets import known_secrets
+from lm_eval.support.terminal import visible
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.numbers import counted
-from lm_eval.text.progress import Progress
-from lm_eval.text.secrets import known_secrets
-from lm_eval.text.terminal import visible
 
 
 @dataclass

@@ -22,9 +22,9 @@ from lm_eval.errors import (
     UsageError,
     listing,
 )
-from lm_eval.text.numbers import counted, number
-from lm_eval.text.secrets import redacted_text
-from lm_eval.text.terminal import PIPED_WIDTH, visible
+from lm_eval.support.numbers import counted, number
+from lm_eval.support.secrets import redacted_text
+from lm_eval.support.terminal import PIPED_WIDTH, visible
 
 if TYPE_CHECKING:
     from lm_eval.tasks.config import TaskConfig
@@ -128,7 +128,7 @@ def _print(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from lm_eval.text.terminal import console
+    from lm_eval.support.terminal import console
 
     screen = console()
     widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]

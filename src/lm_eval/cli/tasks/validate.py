@@ -30,14 +30,14 @@ from lm_eval.requests import PromptOptions
 from lm_eval.requests.options import ranges
 from lm_eval.run.plan import RunOptions
 from lm_eval.run.prepare import load_metrics, metric_names, prepare
+from lm_eval.support.files import write_output
+from lm_eval.support.numbers import counted
+from lm_eval.support.secrets import known_secrets
+from lm_eval.support.terminal import visible
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.keys.sample_rows import SampleUse
 from lm_eval.tasks.loader import TaskManager
 from lm_eval.tasks.task import ConfigurableTask
-from lm_eval.text.files import write_output
-from lm_eval.text.numbers import counted
-from lm_eval.text.secrets import known_secrets
-from lm_eval.text.terminal import visible
 
 
 class CheckOutcome(Enum):

@@ -35,8 +35,8 @@ from lm_eval.errors import (
     did_you_mean,
     listing,
 )
-from lm_eval.text.files import write_whole
-from lm_eval.text.progress import Progress
+from lm_eval.support.files import write_whole
+from lm_eval.support.progress import Progress
 
 T = TypeVar("T")
 

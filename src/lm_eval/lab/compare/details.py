@@ -15,8 +15,8 @@ from lm_eval.lab.show.phrases import NAMED, clipped
 from lm_eval.lab.stored.measurement import CHOICES_HIDDEN
 from lm_eval.stats.clusters import FEW_CLUSTERS
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.numbers import interval, listed, number, p_equals, percent, signed
-from lm_eval.text.terminal import visible
+from lm_eval.support.numbers import interval, listed, number, p_equals, percent, signed
+from lm_eval.support.terminal import visible
 
 LABEL_WIDTH = 14
 """``Inconclusive`` and two spaces, as in the findings."""

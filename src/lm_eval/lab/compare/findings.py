@@ -23,7 +23,7 @@ from lm_eval.lab.compare.values import (
 )
 from lm_eval.lab.show.phrases import round_up
 from lm_eval.stats.power import can_find
-from lm_eval.text.numbers import (
+from lm_eval.support.numbers import (
     ALWAYS,
     counted,
     interval,
@@ -34,7 +34,7 @@ from lm_eval.text.numbers import (
     percent,
     signed,
 )
-from lm_eval.text.terminal import Paragraph, visible
+from lm_eval.support.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType

@@ -18,10 +18,10 @@ from lm_eval.stats.estimates import DEFAULT_SEED, Estimate
 from lm_eval.stats.multiplicity import ADJUSTMENTS
 from lm_eval.stats.paired import Paired, paired_many
 from lm_eval.stats.power import factor
-from lm_eval.text.columns import Cells, Column, FittingTable, markdown
-from lm_eval.text.encode import AsDict
-from lm_eval.text.numbers import counted, interval, number, p_value, percent, signed
-from lm_eval.text.terminal import visible
+from lm_eval.support.columns import Cells, Column, FittingTable, markdown
+from lm_eval.support.encode import AsDict
+from lm_eval.support.numbers import counted, interval, number, p_value, percent, signed
+from lm_eval.support.terminal import visible
 
 WORSE, OK = "worse", "ok"
 _BEFORE, _AFTER = "before", "after"

@@ -26,9 +26,9 @@ from lm_eval.lab.show.phrases import chance, digits
 from lm_eval.lab.show.plots import Plot, flips_plot, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.columns import Cells, Column, FittingTable, markdown
-from lm_eval.text.files import unique_name
-from lm_eval.text.numbers import (
+from lm_eval.support.columns import Cells, Column, FittingTable, markdown
+from lm_eval.support.files import unique_name
+from lm_eval.support.numbers import (
     count,
     counted,
     duration,
@@ -40,7 +40,7 @@ from lm_eval.text.numbers import (
     signed,
     tokens,
 )
-from lm_eval.text.terminal import Paragraph, visible
+from lm_eval.support.terminal import Paragraph, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

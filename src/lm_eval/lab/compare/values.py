@@ -15,7 +15,7 @@ from lm_eval.lab.stored.measurement import CHOICES_HIDDEN, CHOICES_SCORED, CHOIC
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.paired import MCNEMAR, Paired
 from lm_eval.stats.power import items_needed
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 
 if TYPE_CHECKING:
     from lm_eval.stats.components import Components

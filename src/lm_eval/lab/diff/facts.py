@@ -17,8 +17,8 @@ from lm_eval.errors import LmEvalError
 from lm_eval.formats.compile import compile_format
 from lm_eval.lab.reread.items import reader_words
 from lm_eval.lab.stored.run import PLAIN, StoredResult, StoredRun
-from lm_eval.text.numbers import counted
-from lm_eval.text.secrets import redacted
+from lm_eval.support.numbers import counted
+from lm_eval.support.secrets import redacted
 
 TOPICS = ("model", "arguments", "settings", "versions", "task", "format", "reader")
 ABSENT = "not given"

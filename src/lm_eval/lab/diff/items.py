@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from lm_eval.lab.reread.items import first_reply
 from lm_eval.lab.stored.run import StoredResult
-from lm_eval.text.encode import doc_hash
+from lm_eval.support.encode import doc_hash
 
 Stage = Literal["prompt", "answer", "reading", "score", "nothing"]
 STAGES: tuple[Stage, ...] = ("prompt", "answer", "reading", "score")

@@ -23,9 +23,9 @@ from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
 from lm_eval.stats.power import ALPHA
-from lm_eval.text.encode import plain
-from lm_eval.text.numbers import number, p_equals, signed
-from lm_eval.text.terminal import visible
+from lm_eval.support.encode import plain
+from lm_eval.support.numbers import number, p_equals, signed
+from lm_eval.support.terminal import visible
 
 Parts = dict[str, float]
 """``items``, ``prompts``, ``answers``, ``readings``, ``scoring`` → their part of the difference."""

@@ -24,8 +24,8 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.grammar.axes import AXES, Axis, axis_of
 from lm_eval.lab.grammar.equivalence import BASE_CHECKS, CHECKS, Probe, failed_check
 from lm_eval.registry import FORMATS
-from lm_eval.text.files import write_whole
-from lm_eval.text.numbers import counted
+from lm_eval.support.files import write_whole
+from lm_eval.support.numbers import counted
 
 DEFAULT_SEED = 1234
 MOST_CHOICES = 9

@@ -18,7 +18,7 @@ from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read
 from lm_eval.lab.reread.items import in_words
 from lm_eval.scoring.metrics import same_answer
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 
 Outcome = Literal["as expected", "otherwise", "not parsed"]
 

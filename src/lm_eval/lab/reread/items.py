@@ -29,7 +29,7 @@ from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import BoundReader, bind_reader
 from lm_eval.lab.stored.run import StoredRun
 from lm_eval.registry import READERS
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 
 
 @dataclass(frozen=True)

@@ -34,8 +34,8 @@ from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate
 from lm_eval.stats.paired import Paired, paired
 from lm_eval.stats.positions import most_voted
-from lm_eval.text.encode import AsDict
-from lm_eval.text.numbers import number
+from lm_eval.support.encode import AsDict
+from lm_eval.support.numbers import number
 
 NOT_PARSED = "not parsed: "
 """The prefix of a reason among rules."""

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.numbers import interval, p_equals, percent, signed
-from lm_eval.text.terminal import ELLIPSIS, visible
+from lm_eval.support.numbers import interval, p_equals, percent, signed
+from lm_eval.support.terminal import ELLIPSIS, visible
 
 if TYPE_CHECKING:
     from lm_eval.lab.compare.values import Comparison

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import MissingExtraError, OutputError, UsageError
-from lm_eval.text.numbers import number, p_equals
-from lm_eval.text.terminal import visible
+from lm_eval.support.numbers import number, p_equals
+from lm_eval.support.terminal import visible
 
 if TYPE_CHECKING:
     from lm_eval.stats.spread import Spread

@@ -10,7 +10,7 @@ from rich.cells import cell_len, set_cell_size
 
 from lm_eval.lab.show.plots import BLUE, GREY, MOST_CHARS, Plot, quiet, shown, titled
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.numbers import Glyphs, glyphs_for, number, scale_for
+from lm_eval.support.numbers import Glyphs, glyphs_for, number, scale_for
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -22,7 +22,7 @@ from lm_eval.models.loading import answering
 from lm_eval.registry import RUN_READERS
 from lm_eval.reports.items import ItemColumns, columns_of_samples
 from lm_eval.reports.writer import is_results_file
-from lm_eval.text.files import safe_task_name
+from lm_eval.support.files import safe_task_name
 
 STAMP = r"_(\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d(?:\.\d+)?)"
 """The time in the names of a run's files."""

@@ -19,7 +19,7 @@ from types import NoneType
 from typing import Any, BinaryIO, cast
 
 from lm_eval.errors import ComparisonError, LmEvalWarning
-from lm_eval.text.files import PARTIAL
+from lm_eval.support.files import PARTIAL
 
 BLOCK_BYTES = 1 << 24
 

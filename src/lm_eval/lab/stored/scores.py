@@ -26,8 +26,8 @@ from lm_eval.lab.stored.run import PLAIN, StoredResult, StoredRun, open_runs
 from lm_eval.lab.stored.samples import sample_row, whole_samples
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.encode import AsDict
-from lm_eval.text.files import PARTIAL
+from lm_eval.support.encode import AsDict
+from lm_eval.support.files import PARTIAL
 
 NO_PART = "(none)"
 """The part of docs that lack the field, as in ``score_by``."""

@@ -30,7 +30,7 @@ from lm_eval.stats.few_cells import (
 from lm_eval.stats.multiplicity import CochranQ, cochran_q
 from lm_eval.stats.paired import Paired
 from lm_eval.stats.spread import Spread
-from lm_eval.text.encode import AsDict
+from lm_eval.support.encode import AsDict
 
 QUANTILES = (5, 25, 50, 75, 95)
 

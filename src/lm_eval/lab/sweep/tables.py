@@ -17,10 +17,10 @@ from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
 from lm_eval.lab.sweep.words import name_of
 from lm_eval.stats.estimates import Estimate
-from lm_eval.text.columns import Cells, Column, FittingTable
-from lm_eval.text.files import safe_task_name
-from lm_eval.text.numbers import interval, number, p_value, signed
-from lm_eval.text.terminal import visible
+from lm_eval.support.columns import Cells, Column, FittingTable
+from lm_eval.support.files import safe_task_name
+from lm_eval.support.numbers import interval, number, p_value, signed
+from lm_eval.support.terminal import visible
 
 if TYPE_CHECKING:
     pass

@@ -9,8 +9,8 @@ from lm_eval.lab.compare.values import ALPHA
 from lm_eval.lab.show.phrases import chance
 from lm_eval.lab.sweep.sweep import FullSweep, Plan, Sweep
 from lm_eval.stats.components import SlotEffect
-from lm_eval.text.numbers import counted, number, p_equals
-from lm_eval.text.terminal import visible
+from lm_eval.support.numbers import counted, number, p_equals
+from lm_eval.support.terminal import visible
 
 FEW_FORMATS = 10
 """Up to this many formats are too few to find a slot with."""

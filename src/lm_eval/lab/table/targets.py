@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lm_eval.lab.table.values import ScoreCell, ScoreTable
-from lm_eval.text.columns import markdown
-from lm_eval.text.encode import to_json
-from lm_eval.text.numbers import NOTHING, count, interval, number
-from lm_eval.text.terminal import visible
+from lm_eval.support.columns import markdown
+from lm_eval.support.encode import to_json
+from lm_eval.support.numbers import NOTHING, count, interval, number
+from lm_eval.support.terminal import visible
 
 SUFFIXES = {".md": "md", ".tex": "latex", ".csv": "csv", ".html": "html", ".json": "json"}
 """The end of a file's name → its target."""

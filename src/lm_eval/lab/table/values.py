@@ -21,7 +21,7 @@ from lm_eval.lab.stored.scores import (
     StoredScore,
     value_in,
 )
-from lm_eval.text.numbers import joined, number, percent
+from lm_eval.support.numbers import joined, number, percent
 
 MARKS: Mapping[str, str] = {REAL: "*", CONFOUNDED: "†"}
 _NAMED = 6

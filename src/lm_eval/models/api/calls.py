@@ -38,7 +38,7 @@ from lm_eval.requests import Answered, FailedRequest, LoglikelihoodRequest, Repl
 from lm_eval.requests import Score as CountedScore
 from lm_eval.requests.build import with_text
 from lm_eval.requests.values import Usage
-from lm_eval.text.secrets import (
+from lm_eval.support.secrets import (
     known_secrets,
     secrets_in_address,
     secrets_in_headers,

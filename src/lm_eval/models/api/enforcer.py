@@ -17,7 +17,7 @@ from lm_eval.models.api.generation import GenerationJob
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.requests import Reply
 from lm_eval.requests.options import GenerationOptions
-from lm_eval.text.secrets import shown_address
+from lm_eval.support.secrets import shown_address
 
 if TYPE_CHECKING:
     from lm_eval.models.api_models import TemplateAPI

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.models.base import overridden
-from lm_eval.text.secrets import (
+from lm_eval.support.secrets import (
     is_header_name,
     is_secret_header,
     is_secret_name,

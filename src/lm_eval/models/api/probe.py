@@ -25,7 +25,7 @@ from lm_eval.models.api.replies import NextTokens, ReportedError
 from lm_eval.models.api.scoring import Ability, Score
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.models.http.servers import ONLY
-from lm_eval.text.secrets import shown_address
+from lm_eval.support.secrets import shown_address
 
 if TYPE_CHECKING:
     from lm_eval.models.api_models import TemplateAPI

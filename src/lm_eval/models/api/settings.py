@@ -9,7 +9,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from lm_eval.errors import UsageError
 from lm_eval.models.settings import COUNT, Rule, one_of, whole
-from lm_eval.text.secrets import shown_address
+from lm_eval.support.secrets import shown_address
 
 _BETWEEN = re.compile(r"\s*,\s*(?=['\"]?https?://)")
 INSTALL_EXTRA = "pip install 'lm-eval-formats[api]'"

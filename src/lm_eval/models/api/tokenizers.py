@@ -25,7 +25,7 @@ from lm_eval.models.api.replies import decoded, encoded
 from lm_eval.models.api.settings import INSTALL_EXTRA, server_root
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.sampling import valid_text
-from lm_eval.text.secrets import shown_address
+from lm_eval.support.secrets import shown_address
 
 if TYPE_CHECKING:
     from lm_eval.models.api_models import TemplateAPI

@@ -19,7 +19,7 @@ from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError, listing
 from lm_eval.models.local.weights import check_gguf, file_digest
-from lm_eval.text.files import cache_folder
+from lm_eval.support.files import cache_folder
 
 _NEEDED_FILES = {
     "pretrained": ("config.json",),

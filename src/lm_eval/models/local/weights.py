@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from lm_eval.errors import ModelError, listing
-from lm_eval.text.files import cache_folder, write_whole
-from lm_eval.text.progress import Progress
+from lm_eval.support.files import cache_folder, write_whole
+from lm_eval.support.progress import Progress
 
 KEPT_FROM_BYTES = 64 * 2**20
 """Digests of smaller files are not cached."""

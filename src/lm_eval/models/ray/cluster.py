@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.errors import MissingExtraError, ModelError, UsageError
-from lm_eval.text.terminal import quiet_stderr
+from lm_eval.support.terminal import quiet_stderr
 
 INSTALL = "pip install 'lm-eval-formats[ray]'"
 KNOCK_S = 5.0

@@ -15,7 +15,7 @@ from lm_eval.models.sampling import request_seed
 from lm_eval.models.vllm.engine import ignored_warnings
 from lm_eval.requests import GenerateRequest
 from lm_eval.requests.options import GenerationOptions
-from lm_eval.text.terminal import quiet_stderr
+from lm_eval.support.terminal import quiet_stderr
 
 INSTALL = "pip install 'lm-eval-formats[vllm]'"
 SAMPLING = (

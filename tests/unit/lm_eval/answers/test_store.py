@@ -23,7 +23,7 @@ from lm_eval.answers.store_file import _MAGIC, DamagedStoreError, StoreInUseErro
 from lm_eval.errors import LmEvalWarning, StoreError
 from lm_eval.requests import Reply
 from lm_eval.requests.values import Usage
-from lm_eval.text.secrets import hiding
+from lm_eval.support.secrets import hiding
 
 COUNT = 300
 

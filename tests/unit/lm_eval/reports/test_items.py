@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.reports.items import ItemColumns, RunItems, columns_of_samples
-from lm_eval.text.encode import doc_hash
+from lm_eval.support.encode import doc_hash
 
 VALUES = st.one_of(st.none(), st.booleans(), st.floats(0, 1))
 

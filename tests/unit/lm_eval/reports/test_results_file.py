@@ -10,7 +10,7 @@ import pytest
 from lm_eval.reports.results_file import RunInfo, results_dict
 from lm_eval.scoring.results import ReadingSummary
 from lm_eval.stats.estimates import mean_estimate, share_estimate
-from lm_eval.text.encode import text_hash, to_json
+from lm_eval.support.encode import text_hash, to_json
 from tests.support.report_cases import CLOZE, COT, COUNTED, GROUPS, PRICES, RESULTS, result
 
 RUN = RunInfo(

@@ -11,8 +11,8 @@ import pytest
 from lm_eval.errors import OutputError
 from lm_eval.reports import writer as files
 from lm_eval.reports.writer import ResultWriter
-from lm_eval.text.encode import task_hash
-from lm_eval.text.files import remove_abandoned
+from lm_eval.support.encode import task_hash
+from lm_eval.support.files import remove_abandoned
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, 6)
 TIME = "2026-01-02T03-04-05.000006"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from lm_eval.scoring.results import ChoiceTally
 from lm_eval.screen.remarks import preferred_label
-from lm_eval.text.numbers import number, p_equals
+from lm_eval.support.numbers import number, p_equals
 
 
 def tally(chosen: str, right: str) -> ChoiceTally:

@@ -12,7 +12,7 @@ import pytest
 
 from lm_eval.errors import ComparisonError, UsageError
 from lm_eval.lab.stored.run import folders_with_runs
-from lm_eval.text.files import hold
+from lm_eval.support.files import hold
 from lm_eval.viewer.catalogue import Catalogue, UnfinishedRun, ViewedRun
 from tests.support.command_line import Workplace
 from tests.support.paths import ROOT

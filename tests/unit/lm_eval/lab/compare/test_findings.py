@@ -12,7 +12,7 @@ from lm_eval.lab.compare.findings import print_findings
 from lm_eval.lab.compare.statistics import compare
 from lm_eval.lab.stored.measurement import Measurement
 from lm_eval.lab.words import sentences
-from lm_eval.text.numbers import number
+from lm_eval.support.numbers import number
 from tests.support.comparison_cases import CASES, FAST, comparison, right, row
 from tests.support.consoles import printed_by
 from tests.support.golden import assert_golden

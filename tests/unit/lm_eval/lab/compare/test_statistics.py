@@ -21,7 +21,7 @@ from lm_eval.lab.compare.values import (
 )
 from lm_eval.lab.stored.measurement import CHOICES_HIDDEN, CHOICES_SCORED, CHOICES_SHOWN, align
 from lm_eval.stats.paired import paired
-from lm_eval.text.encode import to_json
+from lm_eval.support.encode import to_json
 from tests.support.comparison_cases import (
     CASES,
     FAST,

@@ -24,7 +24,7 @@ from lm_eval.lab.compare.values import ComparisonReport
 from lm_eval.lab.show.phrases import chance, round_up
 from lm_eval.lab.show.plots import FlipsPlot
 from lm_eval.lab.words import sentences
-from lm_eval.text.numbers import joined, listed, number, signed
+from lm_eval.support.numbers import joined, listed, number, signed
 from tests.support.comparison_cases import CASES, FAST, clear, comparison, grid, right, row, two
 from tests.support.consoles import printed_by
 from tests.support.golden import assert_golden

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.lab.show.phrases import at_index, first_difference, marked, quoted
-from lm_eval.text.terminal import visible
+from lm_eval.support.terminal import visible
 
 TEXTS = st.text(st.sampled_from("ab\n\u200b\x1b é"), max_size=30)
 

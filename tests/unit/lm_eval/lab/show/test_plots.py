@@ -19,8 +19,8 @@ from lm_eval.lab.show.plots import Plot, flips_plot, spread_plot
 from lm_eval.lab.show.score_plot import scores_plot
 from lm_eval.stats.estimates import Estimate, share_estimate
 from lm_eval.stats.spread import Spread, spread
-from lm_eval.text.numbers import ticks
-from lm_eval.text.terminal import visible
+from lm_eval.support.numbers import ticks
+from lm_eval.support.terminal import visible
 
 LABELS = ["mcqa", "cloze", "cot"]
 ROWS = [

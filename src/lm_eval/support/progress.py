@@ -17,9 +17,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, Self, TextIO
 
-from lm_eval.text.files import cache_folder, write_whole
-from lm_eval.text.numbers import short_time
-from lm_eval.text.terminal import err_console, is_terminal, visible
+from lm_eval.support.files import cache_folder, write_whole
+from lm_eval.support.numbers import short_time
+from lm_eval.support.terminal import err_console, is_terminal, visible
 
 SHOW_AFTER_S = 1.0
 BAR_EVERY_S = 0.2

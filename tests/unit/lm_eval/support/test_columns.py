@@ -7,7 +7,7 @@ import io
 import pytest
 from rich.console import Console
 
-from lm_eval.text.columns import Cells, Column, FittingTable
+from lm_eval.support.columns import Cells, Column, FittingTable
 
 COLUMNS = (
     Column("name", "Name", wraps=True, stays=True),

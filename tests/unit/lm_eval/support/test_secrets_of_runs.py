@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lm_eval.errors import UsageError
-from lm_eval.text.secrets import (
+from lm_eval.support.secrets import (
     RunSecrets,
     environment_secrets,
     hiding,

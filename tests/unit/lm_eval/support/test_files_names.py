@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.text.files import safe_model_name, safe_task_name, unique_name
+from lm_eval.support.files import safe_model_name, safe_task_name, unique_name
 
 NAMES = st.text(st.characters(codec=None), max_size=300) | st.sampled_from(
     ["a/b", "a:b", "a__b", "A__B", "..", ".", "", "../../etc/passwd", "con", "x" * 400, "Ａ__b"]

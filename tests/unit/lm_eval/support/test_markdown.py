@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.text.markdown import markdown_table
+from lm_eval.support.markdown import markdown_table
 
 
 def test_numbers_to_the_right_with_the_decimals_of_the_longest() -> None:

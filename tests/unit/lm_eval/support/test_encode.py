@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.text.encode import (
+from lm_eval.support.encode import (
     doc_hash,
     prompt_hash,
     source_text,

@@ -9,8 +9,8 @@ import pytest
 from lm_eval.errors import LmEvalError, UsageError
 from lm_eval.models.openai_completions import LocalCompletionsAPI
 from lm_eval.reports.results_file import RunInfo, results_dict
-from lm_eval.text.encode import to_json
-from lm_eval.text.secrets import hiding
+from lm_eval.support.encode import to_json
+from lm_eval.support.secrets import hiding
 
 CANARY = "canary-1234567890"
 HOST = "http://host.example/v1/completions"

@@ -25,8 +25,8 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urlunsplit
 
 from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError
-from lm_eval.text.encode import to_json
-from lm_eval.text.files import cache_folder, create_private
+from lm_eval.support.encode import to_json
+from lm_eval.support.files import cache_folder, create_private
 
 HIDDEN = "***"
 

@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from lm_eval.text import progress
-from lm_eval.text.progress import Progress
+from lm_eval.support import progress
+from lm_eval.support.progress import Progress
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from lm_eval.text import progress
-from lm_eval.text.progress import Progress, RunPace, Share, Speed, SpeedNotes, TimeLeft
+from lm_eval.support import progress
+from lm_eval.support.progress import Progress, RunPace, Share, Speed, SpeedNotes, TimeLeft
 
 SCORE, WRITE = "loglikelihood", "generate_until"
 

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from lm_eval.stats.estimates import Estimate, share_estimate
-from lm_eval.text.numbers import amount, cost_digits, duration, interval, number, percent
+from lm_eval.support.numbers import amount, cost_digits, duration, interval, number, percent
 
 
 @pytest.mark.parametrize(

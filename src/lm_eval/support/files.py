@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from lm_eval.errors import OutputError
-from lm_eval.text.encode import text_hash
+from lm_eval.support.encode import text_hash
 
 PARTIAL = ".partial"
 """The ending of a file that is still being written; its writer holds a lock on it."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval.text.files import hold, is_held, remove_abandoned, replacing, write_whole
+from lm_eval.support.files import hold, is_held, remove_abandoned, replacing, write_whole
 
 
 def test_a_file_and_its_folders_are_written(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from lm_eval.text import terminal
-from lm_eval.text.terminal import Paragraph, console, err_console, visible
+from lm_eval.support import terminal
+from lm_eval.support.terminal import Paragraph, console, err_console, visible
 
 ANY_TEXT = st.text(st.characters(codec=None))
 ZERO_WIDTH = "\u200b\u200c\u200d\u200e\u200f\u2060\ufeff\xad"
@@ -143,7 +143,7 @@ def test_an_ascii_stream_does_not_fail(monkeypatch):
 
 def test_importing_the_reports_does_not_import_rich():
     code = (
-        "import sys; import lm_eval.reports.costs, lm_eval.reports.writer, lm_eval.text.progress;"
+        "import sys; import lm_eval.reports.costs, lm_eval.reports.writer, lm_eval.support.progress;"
         "sys.exit('rich' in sys.modules or 'numpy' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

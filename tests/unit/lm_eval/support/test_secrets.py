@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lm_eval.errors import LmEvalWarning
-from lm_eval.text import secrets
-from lm_eval.text.secrets import (
+from lm_eval.support import secrets
+from lm_eval.support.secrets import (
     is_secret_name,
     masked_values,
     redacted,

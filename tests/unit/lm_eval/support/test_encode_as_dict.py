@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lm_eval.text.encode import AsDict, plain
+from lm_eval.support.encode import AsDict, plain
 
 
 @dataclass(frozen=True)
