@@ -94,11 +94,6 @@ def test_what_is_not_a_plain_file_is_not_read(place: Workplace, path: str) -> No
         refused(place.run("--tasks", "t.yaml"), path, "is not a plain file")
 
 
-def test_a_pattern_for_files_that_walks_the_whole_disk_is_refused(place: Workplace) -> None:
-    place.task(dataset_path="json", dataset_kwargs={"data_files": {"test": "/**/*.jsonl"}})
-    refused(place.run("--tasks", "t.yaml"), "/**/*.jsonl")
-
-
 # Small files that unpack to large ones
 
 

@@ -186,29 +186,10 @@ def _rows_of_batches(batches: Iterable[Any], names: list[str], path: Path) -> Ta
     rows = RowCollector(names)
     size = 0
     for batch in batches:
-        size += _unpacked_bytes(batch)
+        size += batch.nbytes
         check_data_size(size, path)
         rows.extend(batch.to_pylist())
     return Table.collected(rows)
-
-
-def _unpacked_bytes(batch: Any) -> int:
-    """The size of a batch once each row has its own values: a dictionary stores a long text once."""
-    size = int(batch.nbytes)
-    for column in batch.columns:
-        values = getattr(column, "dictionary", None)
-        if values is not None and len(values):
-            size += _repeated_bytes(values, column.indices)
-    return size
-
-
-def _repeated_bytes(values: Any, indices: Any) -> int:
-    from pyarrow import ArrowNotImplementedError, compute
-
-    try:
-        return int(compute.sum(compute.take(compute.binary_length(values), indices)).as_py() or 0)
-    except ArrowNotImplementedError:  # numbers and the like: all have the same size
-        return int(values.nbytes) // len(values) * len(indices)
 
 
 def _import_pyarrow(path: Path) -> Any:

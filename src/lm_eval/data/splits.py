@@ -13,11 +13,9 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from lm_eval.config.budget import BudgetError, bounded
 from lm_eval.data.files import CANONICAL, NOT_DATA, READERS, SUFFIXES, file_type, stem
 from lm_eval.data.named_splits import HUB_ONLY, FileLoader, Splits, type_of
 from lm_eval.data.table import Table
@@ -362,7 +360,7 @@ class SearchPath:
             )
         if path is None and glob.has_magic(item):
             for pattern in self._candidates(item):
-                names = _matching(str(pattern))
+                names = sorted(glob.glob(str(pattern), recursive=True))
                 files = [Path(name) for name in names if os.path.isfile(name)]
                 if files:
                     return files
@@ -382,15 +380,6 @@ def _check_plain(path: Path) -> None:
             f"{str(path)!r} is not a plain file but a device, a pipe or a page of the system. Copy what "
             "it holds into a file."
         )
-
-
-def _matching(pattern: str) -> list[str]:
-    try:
-        return sorted(bounded(partial(glob.glob, pattern, recursive=True)))
-    except (BudgetError, RecursionError):
-        raise DataError(
-            f"{pattern!r} (data_files) searches too many folders. Name the folder that holds the files."
-        ) from None
 
 
 def _shown(names: list[str]) -> str:

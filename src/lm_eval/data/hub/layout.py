@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 
-from lm_eval.config.budget import BudgetError, bounded
 from lm_eval.data.files import CANONICAL, NOT_DATA, READERS, SPLIT_WORDS, file_type
 from lm_eval.errors import DataError, did_you_mean, listing
 
@@ -29,7 +27,6 @@ _SHARD = re.compile(r"(?P<split>\w+(?:\.\w+)*)-\d{5}-of-\d{5}.*\..+")
 _SHARD_COUNT = re.compile(r"(?P<before>.*?-)(?P<number>\d{5})-of-(?P<count>\d{5})")
 _CONFIGS_BLOCK = re.compile(r"^configs:.*\n(?:(?:[ \t#-].*)?\n)*", re.MULTILINE)
 _PREFERRED = ("parquet", "arrow", "json", "csv", "tsv", "text")
-_CLASS = re.compile(r"\[[^\]/]+\]")
 _MAX_PATTERN = 500
 
 
@@ -121,43 +118,19 @@ def matching(patterns: Iterable[str], paths: Sequence[str], folder: str = "") ->
             chosen[pattern] = None
             continue
         shows_hidden = any(part.startswith((".", "__")) for part in pattern.split("/"))
-        match = partial(_matched, re.compile(_regex(pattern)).fullmatch, paths)
-        try:
-            matched = bounded(match)
-        except BudgetError:
-            raise DataError(
-                f"The pattern {pattern!r} takes too long. Name the files in dataset_files."
-            ) from None
-        chosen.update(dict.fromkeys(p for p in sorted(matched) if shows_hidden or not is_hidden(p)))
+        matched = filter(_glob(pattern).match, sorted(paths))
+        chosen.update(dict.fromkeys(p for p in matched if shows_hidden or not is_hidden(p)))
     return tuple(chosen)
 
 
-def _matched(match: Callable[[str], Any], paths: Sequence[str]) -> list[str]:
-    return [path for path in paths if match(path)]
+def _glob(pattern: str) -> re.Pattern[str]:
+    """A pattern as ``datasets`` reads it: ``*`` stays in its folder, ``**`` does not."""
+    from fsspec.utils import glob_translate  # comes with huggingface_hub
 
-
-def _regex(pattern: str) -> str:
-    """A glob as a regular expression: ``*`` stays in its folder, ``**`` does not."""
-    parts = re.split(rf"(\*\*/|\*+|\?|{_CLASS.pattern})", pattern)
-    return "".join(map(_regex_of, parts))
-
-
-def _regex_of(part: str) -> str:
-    if part == "**/":
-        return "(?:.*/)?"
-    if part.startswith("*"):
-        return "[^/]*" if part == "*" else ".*"
-    if part == "?":
-        return "[^/]"
-    if _CLASS.fullmatch(part):
-        inner = part[1:-1].replace("\\", "\\\\").replace("[", "\\[").replace("^", "\\^")
-        marks = f"[^{inner[1:]}]" if inner.startswith("!") and len(inner) > 1 else f"[{inner}]"
-        try:
-            re.compile(marks)
-        except re.error:  # such as [b-a]
-            return re.escape(part)
-        return marks
-    return re.escape(part)
+    try:
+        return re.compile(glob_translate(pattern))
+    except ValueError:  # `a**b` is no pattern, and matches nothing
+        return re.compile(r"(?!)")
 
 
 def is_hidden(path: str) -> bool:
