@@ -15,9 +15,9 @@ from lm_eval.errors import LmEvalError
 from lm_eval.formats.assemble import Joints, spoken
 from lm_eval.formats.compile import compile_format, format_names, get_format, shortest_yaml
 from lm_eval.formats.items import Item, build_item
+from lm_eval.formats.languages import in_language
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.readers import bind_reader
-from lm_eval.formats.variants import in_language
 from lm_eval.registry import FORMATS, METRICS
 from lm_eval.scoring import metrics  # noqa: F401  # registers them
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval.config import budget
+from lm_eval.config import limits
 from tests.support.command_line import Outcome, Workplace
 
 # An error that interrupts a finaliser is lost, and raised again a second later.
@@ -23,7 +23,7 @@ PATTERN = r"(([a-z ])+)+!"
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workplace:
-    monkeypatch.setattr(budget, "MAX_CPU_S", 0.3)
+    monkeypatch.setattr(limits, "MAX_CPU_S", 0.3)
     return Workplace(tmp_path)
 
 

@@ -17,8 +17,8 @@ from typing import Any, Literal, NoReturn
 from jinja2 import StrictUndefined, Template, TemplateSyntaxError, Undefined, UndefinedError, nodes
 from jinja2.exceptions import SecurityError
 
-from lm_eval.config.budget import COMPILE_ERRORS, JOINED, BudgetError, Sandbox, bounded, joined
 from lm_eval.config.filters import TEMPLATE_FILTERS, FilterError
+from lm_eval.config.limits import COMPILE_ERRORS, JOINED, BudgetError, Sandbox, bounded, joined
 from lm_eval.errors import FieldError, LmEvalError, did_you_mean, listing
 
 Doc = Mapping[str, Any]
@@ -216,7 +216,7 @@ def _evaluator(environment: Sandbox, source: str, expression: nodes.Expr) -> Cal
         context = template.new_context(visible(doc))
         for _ in template.root_render_func(context):  # runs the assignment, prints nothing
             pass
-        return _settle(context.vars["result"])
+        return _materialise(context.vars["result"])
 
     def evaluate(doc: Doc) -> Any:
         try:
@@ -240,7 +240,7 @@ def _as_it_is(doc: Doc) -> Doc:
     return doc
 
 
-def _settle(value: Any) -> Any:
+def _materialise(value: Any) -> Any:
     """A value that can leave Jinja: lazy filters are run, undefined parts raise."""
     if isinstance(value, Undefined):
         str(value)  # raises, with the name

@@ -17,7 +17,7 @@ from typing import Any
 
 from jinja2 import Undefined
 
-from lm_eval.config.budget import MAX_ITEMS, bounded
+from lm_eval.config.limits import MAX_ITEMS, bounded
 
 MAX_LITERAL = 200_000
 """The most characters of a Python literal: its syntax tree takes a hundred times as much memory."""

@@ -22,11 +22,11 @@ from lm_eval.errors import (
     LmEvalWarning,
     UnknownNameError,
 )
+from lm_eval.formats.enforced import check_enforced
 from lm_eval.formats.grammar import checked_grammar
 from lm_eval.formats.items import LABEL_STYLES, AnswerKind, label_variables
 from lm_eval.formats.prompt_format import JINJA_FIELDS, FormatKind, OutputType, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader
-from lm_eval.formats.variants import check_enforced
 
 # The ways to compare scored choices: by sum, by length, or against a prior
 

@@ -24,9 +24,9 @@ from lm_eval.errors import (
     nearest,
 )
 from lm_eval.formats.checks import FORMAT_FIELDS, check_format, checked_field
-from lm_eval.formats.identity import UNMEASURED
+from lm_eval.formats.enforced import SUFFIX, check_suffix, enforced, split_suffix
+from lm_eval.formats.fingerprints import UNMEASURED
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.formats.variants import SUFFIX, check_suffix, enforced, split_suffix
 from lm_eval.registry import FORMATS, TEMPLATES
 
 

@@ -108,7 +108,7 @@ def resolve_gold(
         raise _unmatched(target, choices, column)
     if len(set(readings.values())) == 1 and not _is_doubtful(target, readings, column):
         return next(iter(readings.values()))
-    return _settled(target, choices, readings, column)
+    return _by_column(target, choices, readings, column)
 
 
 def _plain_index(target: str, choices: Sequence[str]) -> int | None:
@@ -296,7 +296,7 @@ def _is_doubtful(target: Any, readings: Readings, column: GoldColumn) -> bool:
     return "index" in readings and not isinstance(target, str) and not column.holds_indices
 
 
-def _settled(target: Any, choices: Sequence[str], readings: Readings, column: GoldColumn) -> int:
+def _by_column(target: Any, choices: Sequence[str], readings: Readings, column: GoldColumn) -> int:
     """The only index left after a look at the whole column; an error if two are left."""
     by_label = readings.get("label")
     if by_label is not None:

@@ -15,9 +15,10 @@ from typing import Any, Literal
 from lm_eval.config.fields import Field, compile_field, fields_read, is_jinja
 from lm_eval.errors import FieldError, GoldError
 from lm_eval.formats.assemble import Turn
+from lm_eval.formats.enforced import answer_grammar, read_enforced
+from lm_eval.formats.fingerprints import format_fingerprint, plain
 from lm_eval.formats.gold import check_not_cut, has_twins, told_apart, with_twins
 from lm_eval.formats.grammar import Grammar
-from lm_eval.formats.identity import format_fingerprint, plain
 from lm_eval.formats.items import (
     AnswerKind,
     Item,
@@ -27,7 +28,6 @@ from lm_eval.formats.items import (
     labels_for,
 )
 from lm_eval.formats.readers import BoundReader, Reading, fitted, read, without_copies
-from lm_eval.formats.variants import answer_grammar, read_enforced
 
 OutputType = Literal["multiple_choice", "generate_until", "loglikelihood"]
 FormatKind = Literal["general", "convention", "special"]

@@ -21,7 +21,7 @@ from lm_eval.errors import FieldError, FormatError, UsageError, did_you_mean, li
 from lm_eval.formats.assemble import Chat, Context, Prompt, Turn
 from lm_eval.requests import PromptOptions, Request, choose_docs, generation_kwargs
 from lm_eval.requests.build import DocRef, ask_in, build_contexts, build_requests, with_text
-from lm_eval.tasks.prompts import Asked, RawFields
+from lm_eval.tasks.prompts import DocPrompt, RawFields
 
 if TYPE_CHECKING:
     from lm_eval.tasks.task import ConfigurableTask
@@ -63,7 +63,7 @@ class HarnessPrompts:
         self._gen_prefix = gen_prefix
         self._prefix_template = _template(gen_prefix, "gen_prefix")
 
-    def ask(self, doc: Doc) -> Asked:
+    def ask(self, doc: Doc) -> DocPrompt:
         text, choices, target = self.text(doc), self.choices(doc), self.target(doc)
         turn = Turn(self._user(text, choices), None, self.gen_prefix(doc))
         continuations: tuple[str, ...] = ()
@@ -77,7 +77,7 @@ class HarnessPrompts:
             continuations = (str(target),)
         gold = text if inputs else target
         accepted = tuple(gold) if isinstance(gold, list) else (gold,)
-        return Asked(
+        return DocPrompt(
             turn,
             continuations,
             choices,

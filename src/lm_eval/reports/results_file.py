@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import lm_eval
-from lm_eval.formats.variants import SUFFIX
+from lm_eval.formats.enforced import SUFFIX
 from lm_eval.reports.environment import environment, git_hash, package_version, pretty_environment
 from lm_eval.scoring.results import ChoiceTally, GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate

@@ -31,7 +31,7 @@ from lm_eval.requests.values import (
 
 if TYPE_CHECKING:
     from lm_eval.formats.grammar import Grammar
-    from lm_eval.tasks.prompts import Asked
+    from lm_eval.tasks.prompts import DocPrompt
     from lm_eval.tasks.task import ConfigurableTask
 
 
@@ -98,7 +98,7 @@ def ask_in(
     contexts: Sequence[Context],
     task: ConfigurableTask,
     ref: DocRef,
-    asked: Asked,
+    asked: DocPrompt,
     gen_kwargs: Mapping[str, Any],
     options: PromptOptions,
     shots: tuple[int, ...] = (),
@@ -122,7 +122,7 @@ def ask_in(
     return (GenerateRequest(*of_doc, grammar=grammar, keeps_tail=keeps),)
 
 
-def _grammar(task: ConfigurableTask, ref: DocRef, asked: Asked) -> Grammar | None:
+def _grammar(task: ConfigurableTask, ref: DocRef, asked: DocPrompt) -> Grammar | None:
     """What the reply about a doc is held to, under an enforced format."""
     fmt = task.format
     if fmt is None or asked.item is None or not fmt.enforced:
@@ -137,7 +137,7 @@ def _choice_requests(
     contexts: Sequence[Context],
     task: ConfigurableTask,
     ref: DocRef,
-    asked: Asked,
+    asked: DocPrompt,
     options: PromptOptions,
     shots: tuple[int, ...],
 ) -> tuple[Request, ...]:
@@ -222,7 +222,7 @@ def repeated(requests: tuple[Request, ...], times: int) -> tuple[Request, ...]:
 
 def build_contexts(
     task: ConfigurableTask,
-    asked: Asked,
+    asked: DocPrompt,
     shots: tuple[int, ...],
     description: str,
     options: PromptOptions,
@@ -254,7 +254,7 @@ def _context(
     return multiturn_chat(system, shown, turn)
 
 
-def without_question(task: ConfigurableTask, asked: Asked, options: PromptOptions) -> Context:
+def without_question(task: ConfigurableTask, asked: DocPrompt, options: PromptOptions) -> Context:
     """The context of a choice without its question: the words that ask for the answer.
 
     Under a format, its ``answer_prompt`` (and ``gen_prefix``) without shots; by the harness's rules,
@@ -269,7 +269,7 @@ def without_question(task: ConfigurableTask, asked: Asked, options: PromptOption
 def content_free(
     task: ConfigurableTask,
     doc: Mapping[str, Any],
-    asked: Asked,
+    asked: DocPrompt,
     options: PromptOptions,
     shots: tuple[int, ...],
 ) -> list[Context]:

@@ -15,7 +15,7 @@ from lm_eval.formats.assemble import Context, Prompt
 if TYPE_CHECKING:
     from lm_eval.formats.grammar import Grammar
     from lm_eval.orders.permutation import Order
-    from lm_eval.tasks.prompts import Asked
+    from lm_eval.tasks.prompts import DocPrompt
 
 
 class _HarnessNames:
@@ -136,7 +136,7 @@ class DocRequests:
     """One doc, asked: its requests share one context."""
 
     doc_id: int
-    asked: Asked
+    asked: DocPrompt
     shots: tuple[int, ...]
     context: Context
     requests: tuple[Request, ...]

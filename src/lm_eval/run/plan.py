@@ -31,7 +31,7 @@ from lm_eval.requests.options import MAX_SKIPPED, SkippedDocs
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.support.progress import CHARACTERS_A_TOKEN, Share, SpeedNotes
 from lm_eval.support.secrets import is_secret_name
-from lm_eval.tasks.fitness import CHECKED_DOCS, show_choices
+from lm_eval.tasks.format_fit import CHECKED_DOCS, show_choices
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:

@@ -28,8 +28,8 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.formats.compile import general_names, get_format
+from lm_eval.formats.enforced import split_suffix
 from lm_eval.formats.grammar import Grammar
-from lm_eval.formats.variants import split_suffix
 from lm_eval.models.base import LM
 from lm_eval.registry import backend_name
 from lm_eval.requests import DocRequests, choose_docs, shot_count
@@ -37,7 +37,7 @@ from lm_eval.requests.options import SkippedDocs
 from lm_eval.run.plan import Prepared, RunOptions, build_docs
 from lm_eval.scoring.score import task_metrics
 from lm_eval.stats.numeric import LAB_PACKAGES, require
-from lm_eval.tasks.fitness import CHECKED_DOCS, lacks_rationale
+from lm_eval.tasks.format_fit import CHECKED_DOCS, lacks_rationale
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Tasks: what is asked. YAML files, their docs, few-shot examples, groups.
 
-Read in this order: keys, prompts, fewshot, checks, config, methods, docs, fitness, task, groups,
+Read in this order: keys, prompts, fewshot, checks, config, methods, docs, format_fit, task, groups,
 families, index, listed, definitions, loader.
 """
 

@@ -24,6 +24,7 @@ from lm_eval.formats.compile import (
     is_format,
 )
 from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source, unwrapped
+from lm_eval.formats.languages import in_language
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.templates import (
     DEFAULT_CHOICES,
@@ -34,7 +35,6 @@ from lm_eval.formats.templates import (
     TemplateFactory,
     generating,
 )
-from lm_eval.formats.variants import in_language
 from lm_eval.registry import TEMPLATES
 from lm_eval.tasks.checks import ANYTHING, check_values, with_rows_of_files
 from lm_eval.tasks.prompts import FormatPrompts, RawFields

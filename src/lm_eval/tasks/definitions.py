@@ -1,7 +1,7 @@
 """Names and files → what they define. Nothing is built, because a format may still be chosen.
 
 In: a task's name, a file, or a mapping with the keys of one. Out: a ``TaskConfig``, a ``PythonTask``, a
-``LooseGroup`` with known members, or a list of those: the members of a tag.
+``GroupSpec`` with known members, or a list of those: the members of a tag.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from lm_eval.registry import TASK_GROUPS, TASKS
 from lm_eval.tasks.checks import with_files_located
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.families import Family
-from lm_eval.tasks.groups import GROUP_KEYS, GroupConfig, LooseGroup, Member
+from lm_eval.tasks.groups import GROUP_KEYS, GroupConfig, GroupSpec, Member
 from lm_eval.tasks.index import Entry, TaskNames, split_selector
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -99,7 +99,7 @@ class PythonTask:
 NAMES = Path(__file__).parent / "names.yaml"
 """Names of the harness that the library calls otherwise."""
 
-Definition = TaskConfig | PythonTask | LooseGroup | list[Any]
+Definition = TaskConfig | PythonTask | GroupSpec | list[Any]
 
 
 class Definitions:
@@ -193,7 +193,7 @@ class Definitions:
             nearest=nearest(name, self.index),
         )
 
-    def read_file(self, path: Path) -> TaskConfig | LooseGroup | PythonTask:
+    def read_file(self, path: Path) -> TaskConfig | GroupSpec | PythonTask:
         """What a file defines: a task or a group."""
         if path.is_dir():
             raise ConfigError(f"{str(path)!r} is a folder, not a task file.", path=str(path))
@@ -231,7 +231,7 @@ class Definitions:
 
     def _of_family(
         self, family: Family, name: str, overrides: Mapping[str, Any], source: str
-    ) -> TaskConfig | LooseGroup:
+    ) -> TaskConfig | GroupSpec:
         """A task or group of a family, with keys replaced."""
         if name not in family.members:
             return self._family_group(family, name, overrides, source)
@@ -241,7 +241,7 @@ class Definitions:
 
     def _family_group(
         self, family: Family, name: str, overrides: Mapping[str, Any], source: str
-    ) -> LooseGroup:
+    ) -> GroupSpec:
         """The group of all tasks of a family, its areas as groups in it; or one of these areas."""
         is_whole = name == family.name
         groups = list(family.areas) if is_whole else []
@@ -252,7 +252,7 @@ class Definitions:
             settings.pop("group_alias", None)
         inside = [self._of_family(family, member, overrides, source) for member in settings["task"]]
         config = GroupConfig.from_mapping(settings, source=source)
-        return LooseGroup(config, [Member(definition, None) for definition in inside])
+        return GroupSpec(config, [Member(definition, None) for definition in inside])
 
     def config_of(
         self, data: Mapping[str, Any], source: str, *, overridden: Iterable[str] = ()
@@ -271,7 +271,7 @@ class Definitions:
         """Start a new pool of shared data, for the tasks loaded from now on."""
         self._data_pool = {}
 
-    def group_of(self, data: Mapping[str, Any], source: str) -> LooseGroup:
+    def group_of(self, data: Mapping[str, Any], source: str) -> GroupSpec:
         """The group that a mapping with the keys of a group file defines."""
         config = GroupConfig.from_mapping(data, source=source)
         shared = {key: value for key, value in data.items() if key not in GROUP_KEYS}
@@ -287,7 +287,7 @@ class Definitions:
                 )
         with self._inside(config.group, source):
             members = [self._member(member, config, shared, source) for member in config.task]
-        return LooseGroup(config, members)
+        return GroupSpec(config, members)
 
     @contextmanager
     def _inside(self, group: str, source: str) -> Iterator[None]:

@@ -78,7 +78,7 @@ class GroupConfig:
 
 
 @dataclass
-class LooseGroup:
+class GroupSpec:
     """A group whose members are known but not built, because a format may still be chosen."""
 
     config: GroupConfig

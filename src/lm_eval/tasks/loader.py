@@ -21,12 +21,12 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.formats.compile import find_format
-from lm_eval.formats.variants import SUFFIX
+from lm_eval.formats.enforced import SUFFIX
 from lm_eval.support.terminal import LOG_LEVELS
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.definitions import Definition, Definitions, PythonTask
-from lm_eval.tasks.fitness import fitting
-from lm_eval.tasks.groups import Group, LooseGroup
+from lm_eval.tasks.format_fit import fitting
+from lm_eval.tasks.groups import Group, GroupSpec
 from lm_eval.tasks.index import Entry, Kind, TaskNames, index_folder, split_selector, task_roots
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -227,7 +227,7 @@ class TaskManager:
             return definition.task_class()
         if isinstance(definition, TaskConfig):
             return definition
-        if isinstance(definition, LooseGroup):
+        if isinstance(definition, GroupSpec):
             return Group(config=definition.config)
         raise UnknownTaskError(f"{name!r} is a tag, not a task or group.", name=name)
 
@@ -301,7 +301,7 @@ def build(
     definition: Definition, format_name: str | None, *, parity: bool
 ) -> list[ConfigurableTask | Group]:
     """What a definition defines, under the format that ``@`` chose; None: each under its own."""
-    if isinstance(definition, LooseGroup):
+    if isinstance(definition, GroupSpec):
         return _groups(definition, format_name, parity=parity)
     if isinstance(definition, list):
         return [item for member in definition for item in build(member, format_name, parity=parity)]
@@ -337,7 +337,7 @@ def _is_free_text(config: TaskConfig, name: str) -> bool:
 
 
 def _groups(
-    loose: LooseGroup, format_name: str | None, *, parity: bool
+    loose: GroupSpec, format_name: str | None, *, parity: bool
 ) -> list[ConfigurableTask | Group]:
     """The group under the format; ``group@*``: once for each format of any of its members."""
     built = [

@@ -44,7 +44,7 @@ class RawFields:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DocPrompt:
     """A doc ready to be asked: its turn, what is scored after it, and what is right."""
 
     turn: Turn
@@ -65,7 +65,7 @@ class Asked:
 class Prompts(Protocol):
     """How one task turns docs into turns."""
 
-    def ask(self, doc: Doc) -> Asked: ...
+    def ask(self, doc: Doc) -> DocPrompt: ...
 
     def shot(self, doc: Doc) -> Turn: ...
 
@@ -179,16 +179,16 @@ class FormatPrompts:
             except LmEvalError:  # raised again when the doc is asked
                 continue
 
-    def ask(self, doc: Doc) -> Asked:
+    def ask(self, doc: Doc) -> DocPrompt:
         return self.ask_item(self.item(doc))
 
-    def ask_item(self, item: Item) -> Asked:
+    def ask_item(self, item: Item) -> DocPrompt:
         """As ``ask``, for a doc whose fields are extracted already."""
         fmt = self.format
         turn = fmt.question_turn(item)
         continuations = () if fmt.reads_text else fmt.continuations(item)
         gold = fmt.right_answers(item)
-        return Asked(
+        return DocPrompt(
             turn,
             continuations,
             item.choices,

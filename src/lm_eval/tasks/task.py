@@ -17,7 +17,7 @@ from lm_eval.config.fields import compile_field, compile_template, is_jinja
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, did_you_mean
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.checks import CALIBRATED, MUTUAL_INFORMATION, leading
-from lm_eval.formats.identity import task_fingerprint, with_commit
+from lm_eval.formats.fingerprints import task_fingerprint, with_commit
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.docs import Doc, TaskDocs
@@ -28,7 +28,7 @@ from lm_eval.tasks.fewshot import (
     make_sampler,
     with_substitutes,
 )
-from lm_eval.tasks.fitness import (
+from lm_eval.tasks.format_fit import (
     CHECKED_DOCS,
     check_fitness,
     check_gold_positions,
@@ -39,7 +39,7 @@ from lm_eval.tasks.fitness import (
 )
 from lm_eval.tasks.keys.rows import shared_value
 from lm_eval.tasks.methods import HarnessMethods
-from lm_eval.tasks.prompts import Asked, FormatPrompts, Prompts, RawFields
+from lm_eval.tasks.prompts import DocPrompt, FormatPrompts, Prompts, RawFields
 
 __all__ = ["ConfigurableTask", "Doc", "Task"]
 
@@ -139,7 +139,7 @@ class ConfigurableTask(TaskDocs):
             return self.prompts
         return self._prompts_for(changed, gen_prefix)
 
-    def ask(self, doc_id: int) -> Asked:
+    def ask(self, doc_id: int) -> DocPrompt:
         """What is asked about a doc. Errors name the task and the doc."""
         config = self.config
         try:
@@ -380,7 +380,7 @@ class ConfigurableTask(TaskDocs):
         cuts = fmt is not None and fmt.cut_choices and isinstance(fmt.choice_labels, tuple)
         return len(fmt.choice_labels or ()) if fmt is not None and cuts else math.inf
 
-    def _warn_cut(self, doc_id: int, asked: Asked) -> None:
+    def _warn_cut(self, doc_id: int, asked: DocPrompt) -> None:
         if getattr(self, "_warned_cut", False):
             return
         self._warned_cut = True

@@ -22,7 +22,7 @@ from lm_eval.requests import DocRequests, GenerateRequest, LoglikelihoodRequest,
 from lm_eval.requests.values import Estimated, Usage
 from lm_eval.support.secrets import known_secrets
 from lm_eval.support.terminal import visible
-from lm_eval.tasks.prompts import Asked
+from lm_eval.tasks.prompts import DocPrompt
 from nugget_eval.config import Config
 from nugget_eval.data.items import NuggetItem
 from nugget_eval.errors import JudgeError
@@ -37,7 +37,7 @@ _SPECIAL = 8
 _LABEL_ROOM = 32
 """Tokens that the longest label takes at most, with what the output format has around it."""
 _EXCERPT = 300
-_NOT_ASKED = Asked(Turn(""), (), (), (), "")
+_NOT_ASKED = DocPrompt(Turn(""), (), (), (), "")
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from lm_eval.config.budget import MAX_DATA_VARIABLE, max_data_bytes
+from lm_eval.config.limits import MAX_DATA_VARIABLE, max_data_bytes
 from lm_eval.data.hub.settings import HubSettings, at_each_run
 from lm_eval.errors import (
     DataError,

@@ -100,7 +100,7 @@ def _by_rules(reply: ReplyText, phrase: re.Pattern[str] | None) -> Reading:
     for rule in RULES:
         reading = rule(reply, phrase)
         if reading.is_settled or reading is NONE_OF_THEM:
-            reading = reading if reading.rule else reading.by(rule.__name__)
+            reading = reading if reading.rule else reading.with_rule(rule.__name__)
             return replace(reading, is_claim=False) if rule in WEAK else reading
     return NO_ANSWER
 
@@ -177,7 +177,7 @@ def _after(reply: ReplyText, start: int) -> Reading:
     for rule in (conclusion, verdict, closing, bold):
         reading = rule(rest, None)
         if reading.is_settled:
-            return reading.by("correction")
+            return reading.with_rule("correction")
     return AMBIGUOUS
 
 
@@ -383,7 +383,7 @@ def label_after(
             continue  # cut off while it repeated itself
         if claim is None or reply.text[slice(*claim.span)] == "" or _is_text(claim, options, reply):
             return NO_ANSWER
-        return _reading(claim.choice, claim.span).by("label_after")
+        return _reading(claim.choice, claim.span).with_rule("label_after")
     return NO_ANSWER
 
 
@@ -402,7 +402,7 @@ def first_label(text: str, *, labels: Sequence[str] = (), choices: Sequence[str]
     claim = reply.claim_at(0, 0, "first_label", is_start=True)
     if claim is None or claim.choice == NONE or _is_text(claim, options, reply):
         return NO_ANSWER
-    return _reading(claim.choice, claim.span).by("first_label")
+    return _reading(claim.choice, claim.span).with_rule("first_label")
 
 
 @register_reader("marked_label")
@@ -414,7 +414,7 @@ def marked_label(text: str, *, labels: Sequence[str] = (), choices: Sequence[str
     reply = ReplyText(fold(text), options_of(labels, choices))
     boxed = list(_boxes(reply))
     reading = _reading(boxed[-1].choice, boxed[-1].span) if boxed else bold(reply)
-    return reading.by("marked_label")
+    return reading.with_rule("marked_label")
 
 
 @register_reader("choice_text")
@@ -424,7 +424,7 @@ def choice_text(text: str, *, choices: Sequence[str] = ()) -> Reading:
     for rule in (whole, closing, mention):
         reading = rule(reply, None)
         if reading.is_settled:
-            return reading.by("choice_text")
+            return reading.with_rule("choice_text")
     return NO_ANSWER
 
 
@@ -438,7 +438,7 @@ def label_text(text: str, *, labels: Sequence[str] = (), phrase: str | None = No
     cue = (
         re.compile(f"{phrase_pattern(phrase).pattern}|{class_cue.pattern}") if phrase else class_cue
     )
-    return _spread(text, lambda plain: _read(plain, options, cue), "").by("label_text")
+    return _spread(text, lambda plain: _read(plain, options, cue), "").with_rule("label_text")
 
 
 # The reader of an order: ``B > A > C``, ``["B", "A", "C"]``, numbered lines → list of indices

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Literal
 
-from lm_eval.config.budget import bounded_match
+from lm_eval.config.limits import bounded_match
 from lm_eval.errors import ConfigError
 from lm_eval.formats.readers.phrase import CHAT_END, LINE, after_last, unwrapped
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
@@ -62,7 +62,7 @@ def short_answer(text: str, *, phrase: str = "Answer:") -> Reading:
     """
     announced: Reading = after_last(text, phrase=phrase)
     if announced.is_answer:
-        return announced.by("short_answer:phrase")
+        return announced.with_rule("short_answer:phrase")
     folded = fold(text)
     ended = CHAT_END.search(folded)
     folded = folded[: ended.start()] if ended else folded

@@ -55,9 +55,13 @@ def number(
     """
     folded = fold(text)
     if phrase and phrase.strip():
-        return _number_after(folded, phrase).by("number")
+        return _number_after(folded, phrase).with_rule("number")
     numbers = list(_NUMBER.finditer(folded))
-    return _reading(numbers[-1 if which == "last" else 0]).by("number") if numbers else NO_ANSWER
+    return (
+        _reading(numbers[-1 if which == "last" else 0]).with_rule("number")
+        if numbers
+        else NO_ANSWER
+    )
 
 
 def numbers_in(text: str) -> list[str] | None:

@@ -47,7 +47,7 @@ class Reading:
     def unread(cls, reason: Reason) -> Reading:
         return cls(None, reason=reason)
 
-    def by(self, rule: str) -> Reading:
+    def with_rule(self, rule: str) -> Reading:
         """The same answer with ``rule`` as its rule; a reading without an answer is unchanged."""
         if self.reason is not None:
             return self

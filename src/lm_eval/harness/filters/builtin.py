@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-from lm_eval.config.budget import bounded_match
+from lm_eval.config.limits import bounded_match
 from lm_eval.errors import ConfigError, FieldError, listing
 from lm_eval.harness.filters.pipeline import Filter, Responses, each, each_text
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from lm_eval.formats.variants import SUFFIX, split_suffix
+from lm_eval.formats.enforced import SUFFIX, split_suffix
 from lm_eval.lab.compare.values import Comparison, ComparisonRow, Pair
 from lm_eval.lab.show.phrases import NAMED, clipped
 from lm_eval.lab.stored.measurement import CHOICES_HIDDEN

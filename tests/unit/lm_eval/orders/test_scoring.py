@@ -22,7 +22,7 @@ from lm_eval.orders.scoring import (
 )
 from lm_eval.requests import DocRequests
 from lm_eval.scoring.metrics import ChoiceOutcome, Outcome, TextOutcome
-from lm_eval.tasks.prompts import Asked
+from lm_eval.tasks.prompts import DocPrompt
 
 CYCLIC = Permutation("cyclic")
 LABELS = ("A", "B", "C")
@@ -32,7 +32,7 @@ Views = list[InOrder]
 
 
 def view(order: tuple[int, ...], gold: int, outcome: Outcome) -> InOrder:
-    asked = Asked(Turn("Q?"), (), LABELS, (order.index(gold),), "")
+    asked = DocPrompt(Turn("Q?"), (), LABELS, (order.index(gold),), "")
     doc = DocRequests(0, asked, (), Prompt(()), ())
     return InOrder(doc, [], order, (outcome,))
 

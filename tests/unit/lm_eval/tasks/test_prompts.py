@@ -14,7 +14,7 @@ from lm_eval.cli import main
 from lm_eval.errors import ConfigError, FormatError, GoldError, LmEvalWarning
 from lm_eval.formats.compile import compile_format, get_format
 from lm_eval.requests import PromptOptions, build_requests
-from lm_eval.tasks.fitness import lacks_rationale
+from lm_eval.tasks.format_fit import lacks_rationale
 from tests.support.choice_task import choice_task
 from tests.support.command_line import run_inside
 

@@ -23,7 +23,7 @@ from lm_eval.errors import (
     LmEvalWarning,
     UsageError,
 )
-from lm_eval.formats.identity import task_fingerprint
+from lm_eval.formats.fingerprints import task_fingerprint
 from lm_eval.requests import PromptOptions, build_requests
 from lm_eval.requests.options import SkippedDocs, allowed_count
 from lm_eval.tasks.keys.rows import RowFilter

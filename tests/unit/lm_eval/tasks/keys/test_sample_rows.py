@@ -74,7 +74,7 @@ def test_a_run_never_uses_them(place: Workplace) -> None:
 def test_they_say_nothing_of_the_task(place: Workplace) -> None:
     def fingerprint(**keys: Any) -> str:
         config = TaskConfig(task="t", dataset_path="d.jsonl", test_split="test", **keys)
-        from lm_eval.formats.identity import task_fingerprint
+        from lm_eval.formats.fingerprints import task_fingerprint
 
         return task_fingerprint(config)
 

@@ -30,7 +30,7 @@ from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.checks import score_fields
 from lm_eval.tasks.config import TaskConfig
 from lm_eval.tasks.fewshot import check_sampler
-from lm_eval.tasks.prompts import Asked, FormatPrompts
+from lm_eval.tasks.prompts import DocPrompt, FormatPrompts
 
 if TYPE_CHECKING:
     from lm_eval.tasks.task import ConfigurableTask
@@ -149,7 +149,7 @@ def lacks_rationale(config: TaskConfig) -> bool:
     return fmt is not None and fmt.reasons_first and rationale is None
 
 
-def show_choices(first: Iterable[Asked]) -> bool | None:
+def show_choices(first: Iterable[DocPrompt]) -> bool | None:
     """Whether prompts show the texts of the choices; None for docs without choices.
 
     The prompts themselves decide, since a question may name its choices without the format's help.

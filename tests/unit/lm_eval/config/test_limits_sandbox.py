@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lm_eval.config import budget
+from lm_eval.config import limits
 from lm_eval.config.fields import compile_template, process_field
 from lm_eval.errors import FieldError
 from tests.support.paths import SOURCE
@@ -89,8 +89,8 @@ TOO_NESTED = {
 @pytest.fixture
 def _short_patience(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Without garbage collection: its callbacks (hypothesis has one) swallow what is raised in them."""
-    monkeypatch.setattr(budget, "MAX_CPU_S", 0.3)
-    monkeypatch.setattr(budget, "MAX_GROWTH_BYTES", 2**27)
+    monkeypatch.setattr(limits, "MAX_CPU_S", 0.3)
+    monkeypatch.setattr(limits, "MAX_GROWTH_BYTES", 2**27)
     gc.disable()
     yield
     gc.enable()

@@ -12,8 +12,8 @@ from lm_eval.formats.compile import (
     general_names,
     get_format,
 )
+from lm_eval.formats.enforced import enforced
 from lm_eval.formats.items import Item, build_item
-from lm_eval.formats.variants import enforced
 
 ITEM = build_item({}, "Capital of France?", ["Rome", "Paris"], "Paris", answers="choice")
 
@@ -99,7 +99,7 @@ def test_a_text_is_read_as_the_free_format_reads_it() -> None:
 
 
 def test_in_another_language_the_phrase_is_that_language() -> None:
-    from lm_eval.formats.variants import in_language
+    from lm_eval.formats.languages import in_language
 
     fmt, _ = in_language(get_format("mcq_cot+enforced"), "de", task="t")
     grammar = fmt.grammar_for(ITEM)

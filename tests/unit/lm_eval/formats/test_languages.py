@@ -12,8 +12,8 @@ import pytest
 from lm_eval.api.task import ConfigurableTask, TaskConfig
 from lm_eval.errors import ConfigError, LmEvalWarning
 from lm_eval.formats.compile import get_format
+from lm_eval.formats.languages import ENGLISH, known_words
 from lm_eval.formats.prompt_format import PromptFormat
-from lm_eval.formats.variants import ENGLISH, known_words
 from lm_eval.requests import PromptOptions, build_requests
 
 LANGUAGES = sorted(set(known_words()) - {ENGLISH})
