@@ -43,7 +43,7 @@ QUIZ: dict[str, Any] = {
 SUMS: dict[str, Any] = {
     **FIELDS,
     "task": "sums",
-    "tag": "arithmetic",
+    "tag": "adding",
     "dataset_path": "owner/sums",
     "doc_to_choice": ...,
     "doc_to_target": "{{ choices[answer] }}",
@@ -58,7 +58,7 @@ tasks/
 
 tasks/more/
   plain                      choices  mcqa                                             plain.yaml
-  sums      1,200  en        text     cot          arithmetic              CC0         Adding two numbers
+  sums      1,200  en        text     cot          adding                  CC0         Adding two numbers
 """  # noqa: E501
 
 
@@ -112,15 +112,15 @@ def test_the_library_comes_first(place: Workplace) -> None:
 
 @pytest.mark.usefixtures("alone")
 def test_what_narrows_it(place: Workplace) -> None:
-    assert shown(place, "--tag", "Arithmetic") == ["sums"]
+    assert shown(place, "--tag", "Adding") == ["sums"]
     assert shown(place, "--search", "pub") == ["quiz"]
     assert shown(place, "--search", "numbers", "adding") == ["sums"]
     assert shown(place, "--search", "fra_Latn") == ["quiz_fra_Latn"]
     for spelling in ("fr", "fra", "French", "fra_Latn", "FRA-latn"):
         assert "quiz_fra_Latn" in shown(place, "--language", spelling, "--search", "quiz")
     assert shown(place, "--language", "it", "--search", "pub") == ["quiz_Italian"]
-    near = ls(place, "--search", "arithmetik")
-    assert "Nothing has 'arithmetik'; searching for 'arithmetic'." in near.err
+    near = ls(place, "--search", "addink")
+    assert "Nothing has 'addink'; searching for 'adding'." in near.err
     assert "sums" in near.out
 
 
@@ -128,10 +128,10 @@ def test_what_narrows_it(place: Workplace) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--tag", "arithmetics"], "No task has the tag 'arithmetics'. Did you mean 'arithmetic'?"),
+        (["--tag", "addings"], "No task has the tag 'addings'. Did you mean 'adding'?"),
         (["--language", "xx"], "No task is in the language 'xx'."),
         (["--search", "zzzzqqq", "sums"], "No task has all of these words: zzzzqqq, sums."),
-        (["sums", "--tag", "arithmetic"], "Give names, or --search"),
+        (["sums", "--tag", "adding"], "Give names, or --search"),
         (["sumz"], "Unknown task 'sumz'. Did you mean 'sums'? Search with `lm-eval ls tasks"),
         (["qiz"], "Did you mean 'quiz'?"),
     ],
@@ -217,7 +217,7 @@ def test_all_about_others(place: Workplace) -> None:
     assert "  tasks       sums@boxed, quiz_fra_Latn, quiz_Italian, quiz_de" in both
     assert "The first prompt of sums@boxed (invented rows)" in both
     assert "both" in shown(place, "--search", "all")
-    tag = ls(place, "arithmetic", "plain").out
+    tag = ls(place, "adding", "plain").out
     assert "The first prompt of sums (invented rows)" in tag
     assert "No prompt can be shown" not in tag
     place.task("tasks/more/bare.yaml", task="bare", dataset_path="owner/x", dataset_kwargs=...)

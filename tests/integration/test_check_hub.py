@@ -51,6 +51,8 @@ def library_repos() -> dict[str, dict[str, Files]]:
             rows = task.splits[split].to_list()
             is_table = place % 2 == 0 and {} not in rows[0].values()  # Parquet has no empty records
             path = f"{config}/{split}.{'parquet' if is_table else 'jsonl'}"
+            path = (task.config.dataset_kwargs or {}).get("data_files", {}).get(split, path)
+            is_table = path.endswith(".parquet")
             files[repo][path] = parquet(rows) if is_table else json_lines(rows)
             named.append({"split": split, "path": path})
         if all(one["config_name"] != config for one in stated[repo]):
