@@ -1,4 +1,4 @@
 """Answers of a model: asked for once, kept on disk, and what they cost.
 
-Read in this order: prices, keys, store_file, store, exchange, ask.
+Read in this order: prices, keys, store, ask.
 """

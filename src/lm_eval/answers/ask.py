@@ -11,17 +11,11 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from lm_eval.answers.exchange import (
-    Askable,
-    DocSink,
-    OpenDoc,
-    SentRequest,
-)
 from lm_eval.config.fields import shorten
 from lm_eval.errors import ModelError, RequestError
 from lm_eval.models.base import LM, peek
@@ -41,7 +35,7 @@ from lm_eval.requests.values import Costs, Usage
 from lm_eval.support.progress import CHARACTERS_A_TOKEN, Progress, RunPace
 
 if TYPE_CHECKING:
-    from lm_eval.answers.keys import RequestKeys
+    from lm_eval.answers.keys import DocKeys, RequestKeys
     from lm_eval.answers.store import AnswerStore
 
 KINDS = (LoglikelihoodRequest.kind, RollingRequest.kind, GenerateRequest.kind)
@@ -51,6 +45,73 @@ MOST_READY_CHARACTERS = 2**23
 """How long their replies may be, together."""
 SLICE_S = 0.002
 """How long docs are scored before the model goes on; a doc that is begun is finished."""
+
+
+class Named(Protocol):
+    """What asking needs of a task."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class Askable(Protocol):
+    """Docs with requests under one name; a ``Prepared`` task is one."""
+
+    @property
+    def task(self) -> Named: ...
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """Kind of request → how many of them there are."""
+
+    @property
+    def num_requests(self) -> int: ...
+
+    @property
+    def keys(self) -> DocKeys | None:
+        """The keys of the requests, if they are known already."""
+
+    def asked(self) -> Iterator[DocRequests]:
+        """Every doc with its requests, the same ones on every call."""
+
+    def asked_at(self, wanted: bytes | bytearray) -> Iterator[tuple[int, DocRequests]]:
+        """The docs whose flag is not 0, with their places."""
+
+
+class DocSink(Protocol):
+    """Receives each doc of one task once all its answers are in."""
+
+    def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
+        """The doc at ``place`` has all its answers. Docs come in any order."""
+
+    def miss(self, place: int, doc: DocRequests, answers: Sequence[Any], why: str) -> None:
+        """A request of the doc failed for good; the places of missing answers hold None."""
+
+
+@dataclass(slots=True)
+class OpenDoc:
+    """A doc that waits for answers."""
+
+    task: int
+    place: int
+    doc: DocRequests
+    answers: list[Any]
+    left: int
+    keys: Sequence[bytes | None] | None = None
+    why: str | None = None
+
+    @property
+    def characters(self) -> int:
+        """How long its replies are."""
+        return sum(len(answer) for answer in self.answers if isinstance(answer, str))
+
+
+@dataclass(slots=True)
+class SentRequest:
+    """A request that was sent, and the docs that wait for its answer."""
+
+    key: bytes | None
+    waiting: list[tuple[OpenDoc, int]]
 
 
 @dataclass

@@ -1,31 +1,21 @@
 """Answers on disk: one SQLite file, to which an answer is written before it is used.
 
 In: a request's key and the model's answer. Out: the same answer, after a crash too: SQLite itself
-repairs the file of a run that was killed. A file that lost a part is an error that says so, and a file
-that is something else is never touched.
+repairs the file of a run that was killed. A damaged file is an error that says so, and a file that is
+something else is never touched.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from lm_eval.answers.keys import checksum, decode, encode, is_plain
-from lm_eval.answers.store_file import (
-    DamagedStoreError,
-    StoreInUseError,
-    check_is_store,
-    file_id,
-    is_whole,
-    not_a_store,
-    remove,
-)
-from lm_eval.errors import LmEvalWarning, StoreError
+from lm_eval.errors import StoreError
 from lm_eval.requests import Answer
 from lm_eval.requests.values import Usage
 from lm_eval.support.files import create_private
@@ -47,28 +37,41 @@ _SCHEMA = (
     "tokens_in INTEGER, tokens_out INTEGER, tokens_cached INTEGER, wall_s REAL, "
     "tokens_thought INTEGER DEFAULT 0, PRIMARY KEY (process, task)) WITHOUT ROWID",
 )
-_MOST_REMOVALS = 100
-T = TypeVar("T")
+_MAGIC = b"SQLite format 3\0"
+
+
+class StoreInUseError(StoreError):
+    """Another process holds this store for itself."""
+
+    retryable = True
+
+
+def remove(path: Path) -> None:
+    """Remove a store and the files beside it; one that is gone already, or held, is left."""
+    for suffix in ("-wal", "-shm", "-journal", ""):
+        with suppress(OSError):
+            os.unlink(f"{path}{suffix}")
 
 
 class AnswerStore:
     """Kept answers by key. Several processes may share a store, unless one opened it ``alone``.
 
-    ``alone`` is for a store that one run owns: a second process gets ``StoreInUseError``, and a file
-    that turns out to be damaged, now or later, is moved aside with a warning and begun anew. Known
-    secrets never reach the file. Methods may be called from any thread, one at a time.
+    ``alone`` is for a store that one run owns: a second process gets ``StoreInUseError``. Known secrets
+    never reach the file. Methods may be called from any thread, one at a time.
     """
 
     def __init__(self, path: str | Path, *, alone: bool = False) -> None:
         self.path = Path(path)
         self._process = os.urandom(16).hex()
         self._secrets = known_secrets()
+        self._wait_s = 0.0 if alone else BUSY_S
         self._alone = alone
         self._added: dict[bytes, str] = {}
-        try:
-            self._db = self._opened()
-        except DamagedStoreError as error:
-            self._db = self._opened_anew(error)
+        with self._explained():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._check_is_store()
+            create_private(self.path)
+            self._db = self._connected()
 
     # -- answers -----------------------------------------------------------------------------
 
@@ -155,61 +158,27 @@ class AnswerStore:
             self._db.close()
 
     def delete(self) -> None:
-        """Remove the file, then release it, so that no other process opens it in between."""
-        with suppress(sqlite3.Error):
-            self._db.execute("PRAGMA synchronous = OFF")
-            # Without a log: closing would remove one by its name.
-            self._db.execute("PRAGMA journal_mode = DELETE")
-        remove(self.path)
+        """Release the file, and remove it."""
         self.close()
-        if os.name == "nt":  # where an open file stays
-            remove(self.path)
+        remove(self.path)
 
     # -- inside ------------------------------------------------------------------------------
 
-    def _opened(self) -> sqlite3.Connection:
-        with self._explained():
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            check_is_store(self.path)
-            if not is_whole(self.path, self._wait_s):
-                raise DamagedStoreError(self.path)
-            return self._connected_in_place()
+    def _check_is_store(self) -> None:
+        """Refuse a file that is not a store, before anything is done to it."""
+        if self.path.is_dir():
+            raise StoreError(f"{self.path} is a folder. Name a file in it for the answers.")
+        start = b""
+        with suppress(FileNotFoundError), self.path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+        if start != _MAGIC[: len(start)]:
+            raise self._not_a_store("it is a file of another kind")
 
-    def _connected_in_place(self) -> sqlite3.Connection:
-        """A connection to the file at the path, and not to one that was removed before it was held."""
-        for _ in range(_MOST_REMOVALS):
-            create_private(self.path)
-            before = file_id(self.path)
-            try:
-                db = self._connected()
-            except sqlite3.Error:
-                if before == file_id(self.path):
-                    raise
-                continue
-            if before == file_id(self.path):
-                return db
-            db.close()
-        return self._connected()
-
-    def _opened_anew(self, error: DamagedStoreError) -> sqlite3.Connection:
-        """Move the damaged file aside and open a new one; a store that others share stays an error."""
-        if not self._alone:
-            raise error
-        aside = self.path.with_name(f"{self.path.name}.damaged")
-        with self._explained():
-            os.replace(self.path, aside)
-        remove(self.path)
-        warnings.warn(
-            f"{error.damage} It was moved to {aside.name}, which you can delete. This run asks for "
-            "them again.",
-            LmEvalWarning,
-            stacklevel=3,
+    def _not_a_store(self, why: str) -> StoreError:
+        return StoreError(
+            f"{self.path} does not hold kept answers: {why}. It is left as it is. Name another file: "
+            "it is created if it does not exist."
         )
-        return self._opened()
-
-    @property
-    def _wait_s(self) -> float:
-        return 0.0 if self._alone else BUSY_S
 
     def _connected(self) -> sqlite3.Connection:
         db = sqlite3.connect(
@@ -236,7 +205,7 @@ class AnswerStore:
 
     def _checked_version(self, db: sqlite3.Connection) -> int:
         if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
-            raise not_a_store(self.path, "it is an SQLite file of another program")
+            raise self._not_a_store("it is an SQLite file of another program")
         version = int(db.execute("PRAGMA user_version").fetchone()[0])
         if not 1 <= version <= VERSION:
             raise StoreError(
@@ -246,25 +215,12 @@ class AnswerStore:
         return version
 
     def _rows(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """What a query finds; nothing in a store that was begun anew."""
-        try:
-            with self._explained():
-                return self._db.execute(statement, values).fetchall()
-        except DamagedStoreError as error:
-            self.close()
-            self._db = self._opened_anew(error)
-            return []
+        """What a query finds."""
+        with self._explained():
+            return self._db.execute(statement, values).fetchall()
 
     def _write(self, rows: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
         """Run each statement with each of its rows, all or none of them."""
-        try:
-            self._write_once(rows)
-        except DamagedStoreError as error:
-            self.close()
-            self._db = self._opened_anew(error)
-            self._write_once(rows)
-
-    def _write_once(self, rows: Mapping[str, Sequence[tuple[Any, ...]]]) -> None:
         with self._explained():
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -291,7 +247,10 @@ class AnswerStore:
                 "one has ended, or name another file."
             )
         if any(word in reason for word in _DAMAGE):
-            return DamagedStoreError(self.path)
+            return StoreError(
+                f"{self.path} is damaged, as after a full disk or an incomplete copy, so its answers "
+                "cannot be used. Delete it or name another file, and run again."
+            )
         advice = _FULL_ADVICE if "full" in reason else _OTHER_ADVICE
         return StoreError(f"Answers cannot be kept in {self.path}: {reason}. {advice}")
 

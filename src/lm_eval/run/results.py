@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lm_eval.answers.exchange import DocSink
+from lm_eval.answers.ask import DocSink
 from lm_eval.errors import LmEvalWarning
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.base import LM

@@ -95,7 +95,7 @@ class RunStore:
         text = self._kept_text() if error is not None else ""
         self.kept.store.close()
         if error is not None and not text and self.is_own:
-            from lm_eval.answers.store_file import remove
+            from lm_eval.answers.store import remove
 
             remove(self.kept.store.path)  # nothing in it
         if error is not None and text:
@@ -221,8 +221,7 @@ def _opened_run_store(
 
 def _free_store(folder: Path, key: str) -> AnswerStore | None:
     """The store of this key that holds most and that no living process uses, or a new one."""
-    from lm_eval.answers.store import AnswerStore
-    from lm_eval.answers.store_file import StoreInUseError
+    from lm_eval.answers.store import AnswerStore, StoreInUseError
 
     start = f".unfinished-{key}"
     known = sorted(folder.glob(f"{start}*.sqlite"), key=lambda p: (-_size(p), p.name))
@@ -231,8 +230,8 @@ def _free_store(folder: Path, key: str) -> AnswerStore | None:
             return AnswerStore(path, alone=True)
         except StoreInUseError:
             _warn_of_another(path)
-        except StoreError:  # of another release
-            continue
+        except StoreError as error:  # damaged, or of another release
+            warnings.warn(f"{error} Until then it begins anew.", LmEvalWarning, stacklevel=2)
     for path in _new_names(folder, start, known):
         try:
             return AnswerStore(path, alone=True)
@@ -274,7 +273,7 @@ def _size(path: Path) -> int:
 
 
 def _forget_old_runs(folder: Path) -> None:
-    from lm_eval.answers.store_file import remove
+    from lm_eval.answers.store import remove
 
     with suppress(OSError):
         for path in folder.glob(".unfinished-*.sqlite"):

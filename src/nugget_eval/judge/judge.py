@@ -12,8 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from lm_eval.answers.ask import AnswerCache, ask_all
-from lm_eval.answers.exchange import DocSink
+from lm_eval.answers.ask import AnswerCache, DocSink, ask_all
 from lm_eval.answers.keys import DocKeys
 from lm_eval.errors import LmEvalWarning
 from lm_eval.formats.assemble import Chat, Turn

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import sqlite3
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,8 @@ from hypothesis import strategies as st
 
 import lm_eval
 from lm_eval.answers.keys import checksum, decode, encode
-from lm_eval.answers.store import AnswerStore
-from lm_eval.answers.store_file import _MAGIC, DamagedStoreError, StoreInUseError
-from lm_eval.errors import LmEvalWarning, StoreError
+from lm_eval.answers.store import AnswerStore, StoreInUseError
+from lm_eval.errors import StoreError
 from lm_eval.requests import Reply
 from lm_eval.requests.values import Usage
 from lm_eval.support.secrets import hiding
@@ -219,110 +216,19 @@ def test_processes_share_a_store(tmp_path: Path, program: str) -> None:
     store.close()
 
 
-def test_a_store_opens_while_another_process_removes_its_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = AnswerStore(tmp_path / "s.db")
-    put(store, key(0), answer(0))
-    store.close()
-    log = tmp_path / "s.db-wal"
-    log.write_bytes(b"\0" * 64)
-    stat = Path.stat
-
-    def stat_and_remove(path: Path, **options: Any) -> os.stat_result:
-        found = stat(path, **options)
-        if path == log:
-            log.unlink()
-        return found
-
-    monkeypatch.setattr(Path, "stat", stat_and_remove)
-    store = AnswerStore(tmp_path / "s.db")
-    assert store.get(key(0)) == answer(0)
-    store.close()
-
-
-def test_a_store_opens_while_another_process_removes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "s.db"
-    store = AnswerStore(path)
-    put(store, key(0), answer(0))
-    store.close()
-    opened = Path.open
-
-    def remove_and_open(file: Path, *arguments: Any) -> Any:
-        path.unlink(missing_ok=True)
-        return opened(file, *arguments)
-
-    monkeypatch.setattr(Path, "open", remove_and_open)
-    store = AnswerStore(path)
-    assert store.get(key(0)) is None
-    store.close()
-
-
-def test_a_store_that_is_deleted_is_held_until_it_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = AnswerStore(tmp_path / "s.db", alone=True)
-    put(store, key(0), answer(0))
-    unlink = os.unlink
-
-    def open_and_unlink(path: str) -> None:
-        with pytest.raises(StoreInUseError):
-            AnswerStore(tmp_path / "s.db", alone=True)
-        unlink(path)
-
-    monkeypatch.setattr(os, "unlink", open_and_unlink)
-    store.delete()
-    assert os.listdir(tmp_path) == []
-
-
-def test_nobody_goes_on_with_a_store_that_is_deleted_in_this_moment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ended = AnswerStore(tmp_path / "s.db", alone=True)
-    put(ended, key(0), answer(0))
-    connect = sqlite3.connect
-
-    def connect_and_delete(*arguments: Any, **options: Any) -> sqlite3.Connection:
-        db = connect(*arguments, **options)
-        if "uri" not in options:  # not the one that only looks
-            monkeypatch.setattr(sqlite3, "connect", connect)
-            ended.delete()
-        return db
-
-    monkeypatch.setattr(sqlite3, "connect", connect_and_delete)
-    other = AnswerStore(tmp_path / "s.db", alone=True)
-    assert other.is_empty
-    put(other, key(1), answer(1))
-    other.close()
-    again = AnswerStore(tmp_path / "s.db", alone=True)
-    assert again.get(key(1)) == answer(1)
-    again.close()
-
-
 # Files that were cut off
-
-
-def opened(path: Path, *, alone: bool = False) -> AnswerStore | StoreError:
-    try:
-        return AnswerStore(path, alone=alone)
-    except StoreError as error:
-        return error
 
 
 def held_by(path: Path) -> int | None:
     """How many answers a file that lost a part holds, all of them right; None where it is refused."""
-    before = path.read_bytes()
-    store = opened(path)
-    if isinstance(store, StoreError):
-        assert str(store).startswith(f"{path} is damaged: a part of it is missing")
-        assert str(store).endswith("Delete it or name another file, and run again.")
-        assert path.read_bytes() == before
+    try:
+        store = AnswerStore(path)
+        found = [store.get(key(number)) for number in range(COUNT)]
+    except StoreError as error:
+        refusal = str(error)
+        assert refusal.startswith(f"{path} is damaged, as after a full disk")
         return None
-    found = [store.get(key(number)) for number in range(COUNT)]
     assert all(one is None or one == answer(n) for n, one in enumerate(found))
-    assert sum(one is not None for one in found) == len(store)
     for number in range(COUNT):
         put(store, key(number), answer(number))
     store.close()
@@ -333,14 +239,15 @@ def held_by(path: Path) -> int | None:
 
 
 @given(share=st.floats(0, 1))
-def test_a_file_that_lost_its_end_is_refused(
+def test_a_file_that_lost_its_end_is_refused_or_gives_right_answers(
     whole: Path, tmp_path_factory: pytest.TempPathFactory, share: float
 ) -> None:
     data = whole.read_bytes()
     path = tmp_path_factory.mktemp("cut") / "s.db"
     size = int(len(data) * share)
     path.write_bytes(data[:size])
-    assert held_by(path) == {0: 0, len(data): COUNT}.get(size)
+    held = held_by(path)
+    assert held == COUNT if size == len(data) else held is None or size == 0 or held > COUNT // 2
 
 
 @given(share=st.floats(0, 1))
@@ -357,25 +264,6 @@ def test_a_log_that_lost_its_end_takes_only_the_latest_answers(
     assert held >= COUNT // 2
 
 
-@given(share=st.floats(0, 1))
-def test_a_live_file_that_lost_its_end_loses_nothing_silently(
-    dying: Path, tmp_path_factory: pytest.TempPathFactory, share: float
-) -> None:
-    folder = tmp_path_factory.mktemp("cut")
-    data = dying.read_bytes()
-    (folder / "s.db").write_bytes(data[: int(len(data) * share)])
-    shutil.copy(f"{dying}-wal", folder / "s.db-wal")
-    assert held_by(folder / "s.db") in (None, COUNT)
-
-
-def test_every_short_beginning_is_refused(whole: Path, tmp_path: Path) -> None:
-    data = whole.read_bytes()
-    for size in (1, 15, 16, 71, 99, 100, 511, 4095, 4096, 4097, 8192):
-        path = tmp_path / f"{size}.db"
-        path.write_bytes(data[:size])
-        assert held_by(path) is None, size
-
-
 def test_a_file_that_is_damaged_while_it_is_open_is_an_error(whole: Path, tmp_path: Path) -> None:
     path = tmp_path / "s.db"
     shutil.copy(whole, path)
@@ -386,40 +274,6 @@ def test_a_file_that_is_damaged_while_it_is_open_is_an_error(whole: Path, tmp_pa
     with pytest.raises(StoreError, match=r"is damaged.*Delete it or name another file"):
         list(map(store.get, map(key, range(COUNT))))
     store.close()
-
-
-@given(data=st.data())
-def test_a_run_is_never_stopped_by_damage_to_its_own_store(
-    whole: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
-    """Whatever bytes changed, before it was opened or after: no wrong answer, and all can be kept."""
-    path = tmp_path_factory.mktemp("own") / "s.db"
-    content = bytearray(whole.read_bytes())
-    start = data.draw(st.integers(len(_MAGIC), len(content) - 1))
-    junk = data.draw(st.binary(min_size=1, max_size=9000))[: len(content) - start]
-    damaged = bytes(content[:start] + junk + content[start + len(junk) :])
-    is_open = data.draw(st.booleans())
-    path.write_bytes(bytes(content) if is_open else damaged)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LmEvalWarning)
-        store = opened(path, alone=True)
-        if isinstance(
-            store, StoreError
-        ):  # its version or owner changed: the run takes another name
-            assert not isinstance(store, DamagedStoreError)
-            return
-        if is_open:
-            path.write_bytes(damaged)
-        assert len(store) >= 0
-        kept = [store.get(key(number)) for number in range(COUNT)]
-        assert all(one is None or one == answer(number) for number, one in enumerate(kept))
-        for number in range(COUNT):
-            put(store, key(number), answer(number))
-        store.close()
-        again = AnswerStore(path, alone=True)
-        held = [again.get(key(number)) for number in range(COUNT)]
-        assert all(one is None or one == answer(number) for number, one in enumerate(held))
-        again.close()
 
 
 # Files that are not stores
