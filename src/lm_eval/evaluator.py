@@ -14,8 +14,9 @@ from typing import Any
 
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.answers.ask import AnswerCache, ask_all
+from lm_eval.config.arguments import plain_arguments
 from lm_eval.models.base import LM
-from lm_eval.models.loading import model_class, opened_model, plain_arguments
+from lm_eval.models.loading import model_class, opened_model
 from lm_eval.reports.writer import opened_writer
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions, seed_all, shares_of
 from lm_eval.run.prepare import adapt, options_for, prepare_all

@@ -19,8 +19,7 @@ from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.reports.samples import write_out as print_prompts
 from lm_eval.requests.options import MAX_SKIPPED
-from lm_eval.run.options import run_of
-from lm_eval.run.plan import SEEDS, Run
+from lm_eval.run.plan import SEEDS, Run, run_of
 from lm_eval.support.encode import task_hash
 from lm_eval.support.terminal import bystander_note
 from lm_eval.tasks.groups import Group

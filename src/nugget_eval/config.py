@@ -115,10 +115,10 @@ def level(value: Any) -> Any:
 
 def share_or_count(value: Any) -> str:
     """How many requests may fail: a number, or a share such as 1%."""
-    from lm_eval.answers.ask import allowed_failures
+    from lm_eval.requests.options import allowed_count
 
     try:
-        allowed_failures(str(value), 0)
+        allowed_count(str(value), 0, flag="max_failed", what="requests")
     except LmEvalError as error:
         raise WrongValue(f"is {shorten(value)}: {error}") from None
     return str(value)

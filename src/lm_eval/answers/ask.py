@@ -145,9 +145,8 @@ def ask_all(
     total = sum(task.num_requests for task in prepared)
     name = prepared[0].task.name if prepared else ""
     with Progress(name, total, enabled=shows_progress, pace=pace) as progress:
-        asking = _Asking(
-            prepared, sinks, model, kept, allowed_failures(max_failed, total), progress, pace
-        )
+        allowed = allowed_count(max_failed, total, flag="--max_failed", what="requests")
+        asking = _Asking(prepared, sinks, model, kept, allowed, progress, pace)
         with asking.working_meanwhile():
             for kind in KINDS:
                 asking.ask(kind)
@@ -473,11 +472,6 @@ class RequestFeed:
         """Raise what went wrong while requests were made."""
         if self._error is not None:
             raise self._error
-
-
-def allowed_failures(max_failed: str | int, total: int) -> int:
-    """How many of ``total`` requests may fail: a number such as 5, or a share such as ``1%``."""
-    return allowed_count(max_failed, total, flag="--max_failed", what="requests")
 
 
 def _too_many_failed(error: RequestError, failed: int, allowed: int) -> RequestError:

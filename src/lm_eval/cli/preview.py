@@ -25,7 +25,7 @@ from lm_eval.reports.samples import prompt_lines
 from lm_eval.requests import DocRequests, PromptOptions, Request, generation_kwargs, shot_count
 from lm_eval.requests.build import build_requests
 from lm_eval.run.borders import CHECKED_DOCS, Decode, borders_of, report_borders, tokenizer_of
-from lm_eval.run.options import prompt_options
+from lm_eval.run.plan import prompt_options
 from lm_eval.support.numbers import counted
 from lm_eval.support.secrets import hiding
 from lm_eval.support.terminal import visible

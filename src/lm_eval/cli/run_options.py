@@ -1,7 +1,7 @@
 """The options of a run, each declared once: how it is written, what it does, its type and its default.
 
 ``run`` has all of them, and other commands those that they name. A key of a ``--config`` file and an
-argument of ``simple_evaluate`` have the name of the option; ``lm_eval.run.options`` makes a run of them.
+argument of ``simple_evaluate`` have the name of the option; ``lm_eval.run.plan`` makes a run of them.
 Imports nothing heavy, so that ``--help`` is instant.
 """
 

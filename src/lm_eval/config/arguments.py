@@ -110,6 +110,24 @@ def _top_level_pieces(text: str) -> list[str]:
     return joined
 
 
+def plain_arguments(model_args: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as plain data; a model or tokenizer object becomes its name."""
+    return {name: plain_value(value) for name, value in model_args.items()}
+
+
+def plain_value(value: Any) -> Any:
+    """A value as plain data."""
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Mapping):
+        return plain_arguments(value)
+    if isinstance(value, list | tuple):
+        return [plain_value(item) for item in value]
+    if not callable(value):  # such as a path
+        return str(value)
+    return str(getattr(value, "name_or_path", "") or type(value).__name__)
+
+
 _SEED_NAMES = ("random_seed", "numpy_seed", "torch_seed", "fewshot_seed")
 
 

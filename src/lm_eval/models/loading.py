@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from lm_eval.config.arguments import plain_value
 from lm_eval.errors import LmEvalError, UsageError
 from lm_eval.models.base import LM
 from lm_eval.registry import MODELS
@@ -91,25 +92,8 @@ def name_of(backend: str | None, model_args: Mapping[str, Any]) -> str:
     """The model's name in file names and results, the same with and without Ray."""
     backend, model_args = answering(backend, model_args)
     for key in ("model", "pretrained", "path", "engine"):
-        if value := str(_plain(model_args.get(key)) or ""):
+        if value := str(plain_value(model_args.get(key)) or ""):
             if value.startswith("."):  # a relative path would make a hidden folder of results
                 value = Path(value).resolve().name
             return Path(value).stem if key == "path" else value
     return EMBEDDED_MODEL if backend in (None, "gguf") else str(backend)
-
-
-def plain_arguments(model_args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments as plain data; a model or tokenizer object becomes its name."""
-    return {name: _plain(value) for name, value in model_args.items()}
-
-
-def _plain(value: Any) -> Any:
-    if value is None or isinstance(value, str | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return plain_arguments(value)
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if not callable(value):  # such as a path
-        return str(value)
-    return str(getattr(value, "name_or_path", "") or type(value).__name__)

@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from lm_eval.answers.ask import DocSink
+from lm_eval.config.arguments import plain_arguments
 from lm_eval.errors import LmEvalWarning
 from lm_eval.formats.assemble import Chat, Context
 from lm_eval.models.base import LM
-from lm_eval.models.loading import plain_arguments
 from lm_eval.reports.items import RunItems
 from lm_eval.reports.results_file import RunInfo
 from lm_eval.reports.samples import (

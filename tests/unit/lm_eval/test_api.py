@@ -30,8 +30,7 @@ from lm_eval.cli import parse
 from lm_eval.errors import ConfigError, UsageError
 from lm_eval.registry import MODELS, TASK_GROUPS, TASKS, Registry
 from lm_eval.reports.results_file import RunInfo
-from lm_eval.run.options import run_of
-from lm_eval.run.plan import Outcome, Run
+from lm_eval.run.plan import Outcome, Run, run_of
 from lm_eval.simple import simple_evaluate
 from lm_eval.tasks import TaskManager, get_task_dict
 

@@ -30,8 +30,7 @@ from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class
 from lm_eval.reports.costs import Forecast, print_forecasts, total_estimate
 from lm_eval.run.forecast import forecast
-from lm_eval.run.options import run_of
-from lm_eval.run.plan import Run
+from lm_eval.run.plan import Run, run_of
 from lm_eval.run.prepare import askable, check_samples
 from lm_eval.screen.sweep import print_sweep
 from lm_eval.support.files import (

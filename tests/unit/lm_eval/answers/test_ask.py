@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from lm_eval.answers.ask import AnswerCache, allowed_failures
+from lm_eval.answers.ask import AnswerCache
 from lm_eval.answers.keys import RequestKeys
 from lm_eval.answers.store import AnswerStore
-from lm_eval.errors import ConfigError, ModelError, UsageError
+from lm_eval.errors import ConfigError, ModelError
 from lm_eval.evaluator import RunOptions, run_all
 from lm_eval.harness.instances import Instance
 from lm_eval.models.dummy import DummyLM
@@ -217,23 +217,6 @@ def test_a_backend_that_miscounts_is_an_error(tmp_path: Path, places: list[int],
     task = ConfigurableTask(config(tmp_path), format_name="cot")
     with pytest.raises(ModelError, match=said):
         run_all([prepare(task, OPTIONS)], Miscounts(), OPTIONS)
-
-
-@pytest.mark.parametrize(
-    ("given", "total", "allowed"),
-    [
-        *((0, 9, 0), ("0", 9, 0), ("5", 9, 5), (3, 9, 3), ("1%", 1000, 10), ("1%", 99, 0)),
-        *(("100%", 7, 7), ("0.5%", 1000, 5), ("29%", 100, 29)),
-    ],
-)
-def test_how_many_may_fail(given: str | int, total: int, allowed: int) -> None:
-    assert allowed_failures(given, total) == allowed
-
-
-@pytest.mark.parametrize("bad", ["", "x", "-1", "1.5", "101%", "-1%", "nan%", "%"])
-def test_what_is_no_limit_for_failures(bad: str) -> None:
-    with pytest.raises(UsageError, match="such as 1%"):
-        allowed_failures(bad, 10)
 
 
 @pytest.mark.parametrize("name", FORMATS)
