@@ -152,8 +152,8 @@ def test_one_of_three_servers_that_is_no_good_is_taken_out_and_reported(
     for path, tasks in ((CHAT, "t@generate"), (COMPLETIONS, "t@cloze")):
         right = alone(work, path, tasks)
         for begins, kind in UNFIT:
-            # Scores are preceded by questions about what the server can do.
-            after = begins + (6 if begins and path == COMPLETIONS else 0)
+            # Scores are preceded by three more questions, about what the server can do.
+            after = begins + (3 if begins and path == COMPLETIONS else 0)
 
             def plan(seen: Seen, after: int = after, kind: str | int = kind) -> Fault | None:
                 return Fault(kind) if seen.place >= after else None

@@ -21,9 +21,8 @@ from lm_eval.formats.grammar import Grammar
 from lm_eval.models.api.calls import ServerCaller
 from lm_eval.models.api.enforcer import Dialect
 from lm_eval.models.api.facts import description_of, identity_of, warnings_of
-from lm_eval.models.api.generation import estimated_for_server
 from lm_eval.models.api.probe import ServerCheck, probe
-from lm_eval.models.api.replies import NextTokens, decoded, encoded, tokens_used
+from lm_eval.models.api.replies import NextTokens, tokens_used
 from lm_eval.models.api.scoring import Ability, Planner
 from lm_eval.models.api.settings import (
     Concurrency,
@@ -41,6 +40,7 @@ from lm_eval.models.base import (
     overridden,
     peek,
 )
+from lm_eval.models.cost_estimates import estimated, guess_tokens
 from lm_eval.models.overrides import kept_as
 from lm_eval.models.settings import (
     MAX_GEN_TOKS,
@@ -60,7 +60,6 @@ if TYPE_CHECKING:
     from lm_eval.models.batches.protocols import BatchProtocol
     from lm_eval.models.batches.stream import BatchStream
     from lm_eval.models.http.pacing import Meanwhile
-    from lm_eval.models.http.transport import Transport
 
 _SCORING = {
     LoglikelihoodRequest.kind: ("_encode_pair", "_loglikelihood_tokens"),
@@ -106,7 +105,8 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
     _given: Mapping[str, Any]
     """The constructor's arguments: one that only a subclass knows may decide its answers."""
     _loaded: ServerTokenizer | None = None
-    _planner: Planner | None = None
+    planner: Planner
+    """What turns requests into prompts, by the current values of the arguments."""
 
     # Each is stored under its name in the harness. A subclass may define it as a property.
     model = kept_as("_served_model", "The model's name as the server knows it.")
@@ -215,6 +215,7 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
         }
         self.tokenizer_argument = tokenizer
         self._calls = ServerCaller(self)
+        self.planner = Planner(self)
         self._ability: Ability | None = None
         self._notes: dict[str, str] = {}
         self._servers: ServerCheck | None = None
@@ -343,11 +344,21 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
             return messages[0]
         return list(messages)
 
-    def request_body(self, messages: Sequence[Any], *, generate: bool, **options: Any) -> Any:
+    def request_body(
+        self,
+        messages: Sequence[Any],
+        *,
+        generate: bool,
+        gen_kwargs: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Any:
         """The body of a request, without the fields that the model refuses."""
-        options = {"seed": self.seed, "eos": self.eos_string, **options}
-        message = self.create_message(messages, generate)
-        payload = self._create_payload(message, generate=generate, **options)
+        payload = self._create_payload(
+            self.create_message(messages, generate),
+            generate=generate,
+            gen_kwargs=dict(gen_kwargs or {}),
+            **{"seed": self.seed, "eos": self.eos_string, **options},
+        )
         if not self._left_out:
             return payload
         return {name: value for name, value in payload.items() if name not in self._left_out}
@@ -358,28 +369,23 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
         generate: bool = True,
         gen_kwargs: Mapping[str, Any] | None = None,
         ctxlens: list[int] | None = None,
-        decode: Callable[[bytes], Any] = decoded,
+        cache_keys: Any = None,
         **kwargs: Any,
     ) -> Any:
         """The server's reply to ``messages``, as JSON values.
 
-        A reply for which ``decode`` raises ValueError is asked for again. Subclasses of the harness
-        call it as ``(session, sem, messages)``; they get parsed answers.
+        Subclasses of the harness call it as ``(session, sem, messages)``; they get parsed answers.
         """
         messages = call[-1]
-        payload = self.request_body(
-            messages, generate=generate, gen_kwargs=dict(gen_kwargs or {}), **kwargs
+        received = await self._calls.send(
+            messages, lambda _: None, generate=generate, gen_kwargs=gen_kwargs, **kwargs
         )
-        address = self.addresses if self._other_addresses else self.base_url
-        received = await self.transport.request(
-            address, encoded(payload), self._calls.header(), decode
-        )
-        self._calls.count(received)
+        outputs, _ = received.value
         if len(call) == 1:
-            return received.value
+            return outputs
         if generate:
-            return self.parse_generations(outputs=received.value)
-        return self.parse_logprobs(outputs=received.value, tokens=messages, ctxlens=ctxlens)
+            return self.parse_generations(outputs=outputs)
+        return self.parse_logprobs(outputs=outputs, tokens=messages, ctxlens=ctxlens)
 
     def model_call(
         self,
@@ -417,10 +423,6 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
         return has_parser and not self.is_chat and self.tokenizer_backend is not None
 
     @property
-    def transport(self) -> Transport:
-        return self._calls.transport
-
-    @property
     def usage(self) -> Mapping[str, Usage]:
         return self._calls.usage
 
@@ -443,7 +445,29 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
         return f"{type(self).__name__}(model={self.model!r}, base_url={address!r})"
 
     def estimate(self, requests: Iterable[Request]) -> Estimated:
-        return estimated_for_server(self, requests)
+        """Tokens are counted if that needs no server. A server may take several prompts at a time."""
+        can_count = False
+        try:
+            can_count = self.tokenizes_here and bool(self._known_tokenizer)
+        except ModelError:
+            if self.tokenizer_argument is not None:
+                raise
+        total = estimated(
+            requests,
+            max_reply=self.max_reply,
+            count=self._count_tokens if can_count else guess_tokens,
+            counted_with=self.tokenizer_name if can_count else None,
+            shares_requests=True,
+        )
+        total.least.requests = -(-total.least.requests // self.batch_size)
+        return total
+
+    def _count_tokens(self, text: Context | str) -> int:
+        options = {"add_special_tokens": False} if isinstance(text, str) else {}
+        (tokens,) = self.encode_texts(
+            [text if isinstance(text, str) else self.render(text)], **options
+        )
+        return min(len(tokens), int(self.max_length))
 
     def close(self) -> None:
         self._calls.close()
@@ -488,19 +512,15 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
         """Whether there is a chat template, as far as that is known without a request."""
         if self.tokenizer_backend in (None, "tiktoken"):
             return False
-        if self._loaded is None and not self._is_at_hand:
+        is_folder = self.tokenizes_here and Path(self._tokenizer_source).expanduser().is_dir()
+        if self._loaded is None and not is_folder:
             return True
         return self._known_tokenizer.template is not None
 
     @property
-    def _is_at_hand(self) -> bool:
-        """Whether the tokenizer is a folder on this machine, so that loading it sends no request."""
-        return not self._asks_server and Path(self._tokenizer_source).expanduser().is_dir()
-
-    @property
-    def _asks_server(self) -> bool:
-        backend, name = self.tokenizer_backend, self.tokenizer_argument
-        return backend == "remote" or (backend == "auto" and name is None)
+    def tokenizes_here(self) -> bool:
+        """Whether tokens are made on this machine; otherwise each text costs a request."""
+        return self.tokenizer_backend in ("huggingface", "tiktoken")
 
     # -- special tokens and chats ----------------------------------------------------------------
 
@@ -574,8 +594,7 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
     @property
     def encoder(self) -> Callable[[str], Sequence[int]] | None:
         """None if only the server could tell, at the cost of a request for each text."""
-        is_here = self.tokenizer_backend in ("huggingface", "tiktoken")
-        return self.tok_encode if is_here else None
+        return self.tok_encode if self.tokenizes_here else None
 
     def only_text(self, token: int) -> str | None:
         """The text of a token, or None if another token has the same text."""
@@ -595,7 +614,7 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
         With the server's own tokenizer each would cost a request, and the server makes the same
         tokens from text. Text is also sent if no tokenizer was named and none has the model's name.
         """
-        if self.tokenizer_backend not in ("huggingface", "tiktoken"):
+        if not self.tokenizes_here:
             return self.truncate and self.tokenizer_backend is not None
         if not self.tokenized_requests and not self.truncate:
             return False
@@ -613,32 +632,7 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
             return context.as_dicts()
         return [{"role": "user", "content": str(context)}]
 
-    @property
-    def planner(self) -> Planner:
-        """What turns requests into prompts, by the current values of the arguments."""
-        if self._planner is None:
-            self._planner = Planner(
-                encode=self.encode_texts,
-                encode_bare=lambda texts: self.encode_texts(texts, add_special_tokens=False),
-                decode=None,
-                only_text=self.only_text,
-                prefix=lambda: self.prefix_token_id,
-                window=0,
-            )
-        is_text = not self.tokenized_requests
-        self._planner.decode = self._text_of if is_text else None
-        self._planner.window = self.max_length - 1
-        return self._planner
-
-    def _text_of(self, tokens: list[int]) -> str:
-        return self.decode_batch([tokens])[0]
-
     # -- requests --------------------------------------------------------------------------------
-
-    def loglikelihood(
-        self, requests: Sequence[Any], disable_tqdm: bool = False
-    ) -> list[tuple[float, bool]]:
-        return ExtensibleLM.loglikelihood(self, requests)
 
     def _answers(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
         first, requests = peek(requests)
@@ -666,8 +660,8 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
     def _compare_servers(self, task: str) -> None:
         """Refuse a server that serves another model than the first, before anything is asked."""
         if self._other_addresses and self._servers is None:
-            self._servers = ServerCheck(self._calls, self)
-            self._servers.run(task)
+            self._servers = ServerCheck(self._calls, self, task)
+            self._servers.run()
 
     def _probe(self, task: str) -> None:
         """Find out what the server can do, before the first score."""

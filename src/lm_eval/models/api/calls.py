@@ -1,22 +1,20 @@
 """Requests of a run → HTTP requests → answers, read with the model's own parsers.
 
 ``ServerCaller`` belongs to one ``TemplateAPI``. ``replies``, ``scores`` and ``texts`` are its streams,
-one for each kind of request; below them, each method makes one request and reads the reply. ``ask``
-sends it, through ``TemplateAPI``'s own ``amodel_call`` or the ``amodel_call`` or ``model_call`` of a
-subclass; it counts what requests cost, and adds to errors what the user can do. If a reply has another
-shape, the request is sent again; it has failed if every attempt ends that way.
+one for each kind of request. Below them ``ask`` makes one request, or has a subclass make it that has
+its own ``amodel_call`` or ``model_call``; it counts what requests cost, and adds to errors what the user
+can do. If a reply has another shape, the request is sent again; it has failed if every attempt ends
+that way.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestError
 from lm_eval.models.api.enforcer import ServerEnforcer
@@ -27,6 +25,7 @@ from lm_eval.models.api.replies import (
     as_reply,
     cut_reply,
     decoded,
+    encoded,
     shown,
     without_reasoning,
 )
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 S = TypeVar("S")
-_COUNTS: contextvars.ContextVar[Usage] = contextvars.ContextVar("counts")
 _MOST_THREADS = 64
 _NOT_CALLED = ("get_batched_requests", "batch_loglikelihood_requests")
 _PARSING_ERRORS = (
@@ -73,7 +71,6 @@ class ServerCaller:
     def __init__(self, model: TemplateAPI) -> None:
         self.usage: dict[str, Usage] = {}
         self._model = model
-        self._transport: Transport | None = None
         self._secrets = known_secrets()
         for address in model.addresses:
             self._secrets.add(secrets_in_address(address))
@@ -81,32 +78,50 @@ class ServerCaller:
         self._session: Any = None
         self._threads: ThreadPoolExecutor | None = None
         self.style: Style = _style_of(model)
+        self.enforcer = ServerEnforcer(self, model)
 
     @property
     def is_overridden(self) -> bool:
         """Whether a subclass sends its requests itself."""
         return self.style != "own"
 
+    def check_methods(self) -> None:
+        """Refuse a subclass with methods that would not be called as it expects."""
+        model: Any = self._model
+        who = type(model).__name__
+        if names := [name for name in _NOT_CALLED if hasattr(model, name)]:
+            raise ModelError(
+                f"{who} defines {names[0]}, which nothing calls here: several requests are under way at "
+                "a time for every model. Override amodel_call or model_call, which send one, or "
+                "_loglikelihood_tokens."
+            )
+        if len(model.addresses) > 1 and self.is_overridden:
+            raise ModelError(
+                f"{who} sends its requests itself, so base_url must be a single address, not "
+                f"{len(model.addresses)}."
+            )
+        if not (self.is_overridden or model.defines("_create_payload")):
+            raise ModelError(
+                f"{who} has no _create_payload, which says what a request holds. Define it, or subclass "
+                "LocalCompletionsAPI, which speaks OpenAI's protocol."
+            )
+
     # -- the connection --------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def transport(self) -> Transport:
-        if self._transport is None:
-            from lm_eval.models.http.client import TransportOptions
-            from lm_eval.models.http.transport import Transport
+        from lm_eval.models.http.client import TransportOptions
+        from lm_eval.models.http.transport import Transport
 
-            model = self._model
-            options = TransportOptions(
-                num_concurrent=model.num_concurrent,
-                max_retries=model.max_retries,
-                timeout_s=model.timeout,
-                verify_certificate=model.verify_certificate,
-                ca_cert_path=model.ca_cert_path,
-            )
-            self._transport = Transport(
-                options, describe_secret=self.redact, servers=len(model.addresses)
-            )
-        return self._transport
+        model = self._model
+        options = TransportOptions(
+            num_concurrent=model.num_concurrent,
+            max_retries=model.max_retries,
+            timeout_s=model.timeout,
+            verify_certificate=model.verify_certificate,
+            ca_cert_path=model.ca_cert_path,
+        )
+        return Transport(options, describe_secret=self.redact, servers=len(model.addresses))
 
     def header(self) -> dict[str, str]:
         """The header of every request; an error if that of a subclass cannot be sent."""
@@ -129,13 +144,20 @@ class ServerCaller:
         """The text without keys."""
         return self._secrets.hide(text)
 
-    def ask_beside(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The result of a request to another endpoint of the server; explains a refused key."""
+    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """The coroutine's result, for synchronous code, also from a ``model_call`` in a thread."""
         try:
-            return self.transport.run(coroutine)
+            transport = self.transport
         except MissingExtraError:
             coroutine.close()  # it never began
             raise
+        return transport.run(coroutine)
+
+    async def ask_beside(self, urls: Sequence[str], body: Any = None) -> Any:
+        """The reply of another endpoint of the server: to a GET without a body, else to a POST."""
+        content = None if body is None else encoded(body)
+        try:
+            return (await self.transport.request(urls, content, self.header(), decoded)).value
         except RequestError as error:
             if error.status in (401, 403):
                 raise self.explained(error) from error.__cause__
@@ -145,20 +167,16 @@ class ServerCaller:
         """Raise an error that every request would meet, such as a wrong address; one request is sent."""
         small = {"until": [], "max_gen_toks": 1, "temperature": 0.0}
         try:
-            self.transport.run(self.ask(["a"], _any_reply, generate=True, gen_kwargs=small))
+            self.run(self.ask(None, ["a"], lambda _: None, generate=True, gen_kwargs=small))
         except ModelError as error:
             if isinstance(error, RequestError) and error.stops_run:
                 raise
 
-    def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """The coroutine's result, for synchronous code, also from a ``model_call`` in a thread."""
-        return self.transport.run(coroutine)
-
     def close(self) -> None:
-        if self._transport is not None:
+        if "transport" in vars(self):
             if self._session is not None:
-                self._transport.run(self._session.close())
-            self._transport.close()
+                self.run(self._session.close())
+            self.transport.close()
         if self._threads is not None:
             self._threads.shutdown()
         self._session = self._threads = None
@@ -167,6 +185,7 @@ class ServerCaller:
 
     async def ask(
         self,
+        task: str | None,
         messages: list[Any],
         read: Callable[[Any], T],
         *,
@@ -178,30 +197,19 @@ class ServerCaller:
         """What ``read`` makes of the server's reply, or of what a subclass returns instead.
 
         A request whose reply makes ``read`` raise ``BrokenBody`` is sent again, unless a subclass
-        sends it. ``more`` is for our own ``amodel_call``.
+        sends it. The costs count for ``task``. ``more`` is for ``_create_payload``.
         """
-        counts, usage = _COUNTS.get(None), Usage()
-        values: list[Any] = [None]
-
-        def decode(body: bytes) -> Any:
-            reply = decoded(body)
-            values[0] = read(reply)
-            return reply
-
-        token = _COUNTS.set(usage)
-        options: dict[str, Any] = {"generate": generate, "gen_kwargs": gen_kwargs or {}}
+        retries = 0
         try:
             if self.style == "own":
-                call = partial(self._model.amodel_call, messages, decode=decode, **options, **more)
-                try:
-                    outputs = await call()
-                except RequestError as error:
-                    if not self._model.adapts_to(error):
-                        raise
-                    outputs = await call()
+                received = await self.send(
+                    messages, read, generate=generate, gen_kwargs=gen_kwargs, **more
+                )
+                (outputs, value), retries = received.value, received.attempts - 1
             else:
+                options = {"generate": generate, "gen_kwargs": gen_kwargs or {}}
                 outputs = await self._ask_subclass(messages, ctxlens, options)
-                values = [read(outputs)]
+                value = read(outputs)
         except BrokenBody as error:
             where = shown_address(self._model.base_url)
             text = f"{where} sent a reply that cannot be read: {str(error).rstrip('.')}"
@@ -216,22 +224,36 @@ class ServerCaller:
             raise
         except Exception as error:
             raise self._own_fault(error) from error
-        finally:
-            _COUNTS.reset(token)
-        usage.requests = usage.requests or 1  # if a subclass sends by itself
-        usage.add(self._tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages)))
-        if counts is not None:
-            counts.add(usage)
-        return cast("T", values[0])
+        if task is not None:
+            used = self.tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages))
+            used.requests, used.retries = 1, retries
+            self.usage.setdefault(task, Usage()).add(used)
+        return value
 
-    def _tokens_used(self, outputs: Any) -> Usage | None:
+    async def send(
+        self, messages: Sequence[Any], read: Callable[[Any], T], **options: Any
+    ) -> Received[tuple[Any, T]]:
+        """The server's reply to one request, and what ``read`` makes of it."""
+
+        def decode(body: bytes) -> tuple[Any, T]:
+            outputs = decoded(body)
+            return outputs, read(outputs)
+
+        model = self._model
+        while True:
+            body = encoded(model.request_body(messages, **options))
+            try:
+                return await self.transport.request(model.addresses, body, self.header(), decode)
+            except RequestError as error:
+                if not model.adapts_to(error):
+                    raise
+
+    def tokens_used(self, outputs: Any) -> Usage | None:
+        """What a reply, or each of several, says that it cost; None if it does not."""
         replies = outputs if isinstance(outputs, list | tuple) else (outputs,)
-        used = [
-            usage
-            for reply in replies
-            if isinstance(reply, Mapping) and (usage := self._model.parse_usage(reply)) is not None
-        ]
-        return Usage.total(used) if len(used) > 1 else used[0] if used else None
+        used = [self._model.parse_usage(reply) for reply in replies if isinstance(reply, Mapping)]
+        known = [usage for usage in used if usage is not None]
+        return Usage.total(known) if known else None
 
     async def _ask_subclass(
         self, messages: list[Any], ctxlens: list[int] | None, options: dict[str, Any]
@@ -248,8 +270,7 @@ class ServerCaller:
             workers = _MOST_THREADS if size == "auto" else min(size, _MOST_THREADS)
             self._threads = ThreadPoolExecutor(workers, thread_name_prefix="lm-eval-model-call")
         call = partial(self._model.model_call, messages, **options)
-        context = contextvars.copy_context()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, context.run, call)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call)
 
     async def _opened_session(self) -> Any:
         if self._session is None:
@@ -271,82 +292,29 @@ class ServerCaller:
 
     def explained(self, error: RequestError, messages: Sequence[Any] = ()) -> RequestError:
         """The error, with hints at the arguments that may have caused it."""
-        hints = [
-            hint for hint in (self._path_hint(error), self._size_hint(error, messages)) if hint
-        ]
-        is_key = error.status in (401, 403) or (
-            error.status == 400 and "api key" in str(error).lower()
-        )
-        if is_key and self._model.key_variable:
-            hints.append(self._key_hint(self._model.key_variable))
-        if hints:
-            error.args = (" ".join([str(error), *hints]),)
+        model, status, hints = self._model, error.status, []
+        address = full_address(model.base_url, model.endpoint) if model.endpoint else None
+        if address is not None and status not in (None, 401, 403, 429):
+            hints.append(f"base_url lacks the path of the endpoint: in full it would be {address}.")
+        if status in (400, 413, 422, 500, 501) and not model.is_chat:
+            if len(messages) > 1:
+                hints.append(
+                    f"This request held {len(messages)} prompts (batch_size={model.batch_size}); "
+                    "if the server takes one at a time, set batch_size=1."
+                )
+            elif messages and isinstance(messages[0], list):
+                hints.append(
+                    "If the server takes no token ids as prompts, set tokenized_requests=False."
+                )
+        is_key = status in (401, 403) or (status == 400 and "api key" in str(error).lower())
+        if is_key and model.key_variable:
+            hints.append(
+                f"The key comes from the environment variable {model.key_variable}."
+                if model.api_key
+                else f"No key was sent: set {model.key_variable} in the environment."
+            )
+        error.args = (" ".join([str(error), *hints]),)
         return error
-
-    def _path_hint(self, error: RequestError) -> str:
-        endpoint = self._model.endpoint
-        address = full_address(self._model.base_url, endpoint) if endpoint else None
-        if address is None or error.status in (None, 401, 403, 429):
-            return ""
-        return f"base_url lacks the path of the endpoint: in full it would be {address}."
-
-    def _size_hint(self, error: RequestError, messages: Sequence[Any]) -> str:
-        if error.status not in (400, 413, 422, 500, 501) or self._model.is_chat:
-            return ""
-        if len(messages) > 1:
-            return (
-                f"This request held {len(messages)} prompts (batch_size={self._model.batch_size}); "
-                "if the server takes one at a time, set batch_size=1."
-            )
-        if messages and isinstance(messages[0], list):
-            return "If the server takes no token ids as prompts, set tokenized_requests=False."
-        return ""
-
-    def _key_hint(self, variable: str) -> str:
-        if not self._model.api_key:
-            return f"No key was sent: set {variable} in the environment."
-        return f"The key comes from the environment variable {variable}."
-
-    # -- counting --------------------------------------------------------------------------------
-
-    @contextmanager
-    def counting(self, task: str) -> Iterator[None]:
-        """A block in which what is sent counts for this task."""
-        token = _COUNTS.set(self.usage.setdefault(task, Usage()))
-        try:
-            yield
-        finally:
-            _COUNTS.reset(token)
-
-    def count(self, received: Received[Any]) -> None:
-        counts = _COUNTS.get(None)
-        if counts is not None:
-            counts.requests += 1
-            counts.retries += received.attempts - 1
-
-    def count_failure(self, task: str, error: RequestError) -> None:
-        self.usage.setdefault(task, Usage()).retries += max(0, error.attempts - 1)
-
-    def check_methods(self) -> None:
-        """Refuse a subclass with methods that would not be called as it expects."""
-        model: Any = self._model
-        who = type(model).__name__
-        if names := [name for name in _NOT_CALLED if hasattr(model, name)]:
-            raise ModelError(
-                f"{who} defines {names[0]}, which nothing calls here: several requests are under way at "
-                "a time for every model. Override amodel_call or model_call, which send one, or "
-                "_loglikelihood_tokens."
-            )
-        if len(model.addresses) > 1 and self.is_overridden:
-            raise ModelError(
-                f"{who} sends its requests itself, so base_url must be a single address, not "
-                f"{len(model.addresses)}."
-            )
-        if not (self.is_overridden or model.defines("_create_payload")):
-            raise ModelError(
-                f"{who} has no _create_payload, which says what a request holds. Define it, or subclass "
-                "LocalCompletionsAPI, which speaks OpenAI's protocol."
-            )
 
     # -- streams ---------------------------------------------------------------------------------
 
@@ -377,7 +345,7 @@ class ServerCaller:
     def scores_of(self, spans: Sequence[PromptSpan]) -> list[Any]:
         """The score of each span, in order; raises the error of a span that failed."""
         scores: dict[int, Any] = {}
-        for part in self.scored([SpanGroup("", (span,)) for span in spans]):
+        for part in self._scored([SpanGroup("", (span,)) for span in spans]):
             scores.update(part)
         for score in scores.values():
             if isinstance(score, FailedRequest):
@@ -385,11 +353,11 @@ class ServerCaller:
         return [scores[index] for index in range(len(spans))]
 
     def scores(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[tuple[int, Answered]]:
-        for scores in self.scored(self._model.planner.groups(requests, self._model.render)):
+        for scores in self._scored(self._model.planner.groups(requests)):
             yield from scores
 
     def texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answered]]:
-        for scores in self.scored(self._model.planner.windows(requests)):
+        for scores in self._scored(self._model.planner.windows(requests)):
             sums: dict[int, float] = {}
             for index, score in scores:
                 if isinstance(score, FailedRequest):
@@ -399,7 +367,7 @@ class ServerCaller:
                 sums[index] = sums.get(index, 0.0) + score[0]
             yield from sums.items()
 
-    def scored(self, groups: Iterable[SpanGroup]) -> Iterator[list[tuple[int, Any]]]:
+    def _scored(self, groups: Iterable[SpanGroup]) -> Iterator[list[tuple[int, Any]]]:
         """``(index, score)`` of every span, pack by pack."""
         packs = packed(groups, self._model.ability, self._model.batch_size)
         for pack, scores in self.transport.window(packs, self.score, self._model.meanwhile):
@@ -412,7 +380,7 @@ class ServerCaller:
     def _failed(
         self, task: str, indices: Iterable[int], error: RequestError
     ) -> list[tuple[int, FailedRequest]]:
-        self.count_failure(task, error)
+        self.usage.setdefault(task, Usage()).retries += max(0, error.attempts - 1)
         failed = FailedRequest(error)
         return [(index, failed) for index in indices]
 
@@ -420,38 +388,42 @@ class ServerCaller:
 
     async def generate(self, job: GenerationJob) -> list[Reply]:
         """The replies to a job's prompts."""
-        if job.grammar is None:
-            return await self._free(job)
-        with self.counting(job.task):
-            return [await self.enforcer.reply(job, job.grammar, self._free)]
+        if job.grammar is not None:
+            return [await self.enforcer.reply(job, job.grammar)]
+        try:
+            return await self.ask(
+                job.task,
+                job.messages,
+                partial(self._read, job),
+                generate=True,
+                gen_kwargs=job.gen_kwargs(),
+                seed=job.seed,
+            )
+        except RequestError as error:
+            if len(job.messages) > 1 or not self._model.is_refusal(error):
+                raise
+            return [Reply("", finish="refused")]
 
-    @cached_property
-    def enforcer(self) -> ServerEnforcer:
-        """What makes the server hold replies to grammars."""
-        return ServerEnforcer(self, self._model, self._model.enforced_by)
+    def _read(self, job: GenerationJob, outputs: Any) -> list[Reply]:
+        """The replies to a job, each without its reasoning and up to the first stop string."""
+        replies = []
+        for reply in self.read_replies(outputs, len(job.messages)):
+            answer = without_reasoning(reply, self._model.think_end_token)
+            cut = cut_reply(answer, job.stops)
+            self.cut_replies += cut is not answer
+            replies.append(cut)
+        return replies
 
-    async def _free(self, job: GenerationJob) -> list[Reply]:
-        with self.counting(job.task):
-            try:
-                replies = await self.ask(
-                    job.messages,
-                    lambda outputs: self.read_replies(outputs, len(job.messages)),
-                    generate=True,
-                    gen_kwargs=job.gen_kwargs(),
-                    seed=job.seed,
-                )
-            except RequestError as error:
-                if len(job.messages) > 1 or not self._model.is_refusal(error):
-                    raise
-                replies = [Reply("", finish="refused")]
-        return [self.finished(reply, job) for reply in replies]
+    def read_replies(self, outputs: Any, count: int) -> list[Reply]:
+        """The texts in a server's reply to ``count`` prompts."""
+        texts = self._parsed(outputs, count, self._model.parse_generations)
+        return [as_reply(text, outputs, index) for index, text in enumerate(texts)]
 
-    def finished(self, reply: Reply, job: GenerationJob) -> Reply:
-        """The reply without its reasoning, up to the first stop string outside of a thought."""
-        reply = without_reasoning(reply, self._model.think_end_token)
-        cut = cut_reply(reply, job.stops)
-        self.cut_replies += cut is not reply
-        return cut
+    async def reply(self, task: str, prompt: Any, gen_kwargs: Mapping[str, Any]) -> Reply:
+        """The reply to one prompt, unchanged."""
+        read = partial(self.read_replies, count=1)
+        [reply] = await self.ask(task, [prompt], read, generate=True, gen_kwargs=gen_kwargs)
+        return reply
 
     # -- jobs that others send --------------------------------------------------------------------
 
@@ -470,56 +442,42 @@ class ServerCaller:
         if job.grammar is not None:
             reply = self.enforcer.read(outputs, job.grammar)
         else:
-            reply = self.finished(self.read_replies(outputs, 1)[0], job)
-        usage = self.usage.setdefault(job.task, Usage())
-        usage.add(self._tokens_used(outputs) or Usage())
-        usage.requests += 1
+            (reply,) = self._read(job, outputs)
+        used = self.tokens_used(outputs) or Usage()
+        used.requests = 1
+        self.usage.setdefault(job.task, Usage()).add(used)
         return reply
-
-    async def reply(self, prompt: Any, gen_kwargs: Mapping[str, Any]) -> Reply:
-        """The reply to one prompt, unchanged."""
-        [reply] = await self.ask(
-            [prompt],
-            lambda outputs: self.read_replies(outputs, 1),
-            generate=True,
-            gen_kwargs=gen_kwargs,
-        )
-        return reply
-
-    def read_replies(self, outputs: Any, count: int) -> list[Reply]:
-        """The texts in a server's reply to ``count`` prompts."""
-        texts = outputs
-        if not is_parsed(outputs):
-            texts = self._parsed(outputs, "parse_generations", self._model.parse_generations)
-        self._check_count(len(texts), count)
-        return [as_reply(text, outputs, index) for index, text in enumerate(texts)]
 
     # -- scores ----------------------------------------------------------------------------------
 
     async def score(self, pack: Sequence[SpanGroup]) -> list[tuple[int, Score]]:
         """``(index, score)`` of every span of the pack, in as few requests as the server allows."""
-        with self.counting(pack[0].task):
-            done, left = await self._score_by_likeliest(pack)
-            done += [(span.index, (0.0, True)) for span in left if span.is_empty]
-            left = [span for span in left if not span.is_empty]
-            if left and not self._model.ability.echo:
-                raise ModelError(self._model.ability.why_no_echo)
-            echoed = await self._in_parts(left, CHOICES_PER_REQUEST, self.echo)
+        task = pack[0].task
+        done, left = await self._score_by_likeliest(task, pack)
+        done += [(span.index, (0.0, True)) for span in left if span.is_empty]
+        left = [span for span in left if not span.is_empty]
+        if left and not self._model.ability.echo:
+            raise ModelError(self._model.ability.why_no_echo)
+        echoed = await self._in_parts(left, CHOICES_PER_REQUEST, partial(self._echo, task))
         done += zip([span.index for span in left], echoed, strict=True)
         counts = {s.index: len(s.tokens) - s.ctxlen for group in pack for s in group.spans}
         return [(index, CountedScore(*score, tokens=counts[index])) for index, score in done]
 
     async def _score_by_likeliest(
-        self, pack: Sequence[SpanGroup]
+        self, task: str, pack: Sequence[SpanGroup]
     ) -> tuple[list[tuple[int, Score]], list[PromptSpan]]:
         """``(index, score)`` of spans that are likely next tokens, and the spans that are left."""
         ability = self._model.ability
         groups = [group for group in pack if group.uses_top(ability)]
         done: list[tuple[int, Score]] = []
         left = [s for group in pack if not group.uses_top(ability) for s in group.spans]
-        for group, likeliest in zip(groups, await self._in_parts(groups, 1, self.top), strict=True):
+        contexts = [
+            group.context if group.context_text is None else group.context_text for group in groups
+        ]
+        ask = partial(self.likeliest, task, size=ability.top)
+        for group, likeliest in zip(groups, await self._in_parts(contexts, 1, ask), strict=True):
             for span, label in zip(group.spans, group.labels, strict=True):
-                score = likeliest.find(span.tokens[-1], label) if likeliest else None
+                score = likeliest.find(span.tokens[-1], label)
                 if score is None:
                     left.append(span)
                 else:
@@ -527,86 +485,68 @@ class ServerCaller:
         return done, left
 
     async def _in_parts(
-        self, items: Sequence[S], size: int, ask: Callable[[Sequence[S]], Awaitable[list[T]]]
+        self, items: Sequence[S], size: int, ask: Callable[[list[S]], Awaitable[list[T]]]
     ) -> list[T]:
         """What ``ask`` returns for the items, ``size`` or ``batch_size`` of them at a time."""
         size = max(self._model.batch_size, size) if self._model.ability.batch else 1
-        parts = [items[at : at + size] for at in range(0, len(items), size)]
+        parts = [[*items[at : at + size]] for at in range(0, len(items), size)]
         return [answer for part in parts for answer in await ask(part)]
 
-    async def echo(self, spans: Sequence[PromptSpan]) -> list[Score]:
+    async def _echo(self, task: str, spans: Sequence[PromptSpan]) -> list[Score]:
         """The scores of spans, in one request."""
         prompts = [span.tokens if span.text is None else span.text for span in spans]
         tokens, ctxlens = [span.tokens for span in spans], [span.ctxlen for span in spans]
         arguments = with_lead(tokens, ctxlens, self._model.ability.lead)
-
-        def read(outputs: Any) -> list[Score]:
-            if is_parsed(outputs):
-                scores = list(outputs)
-            else:
-                parse = self._model.parse_logprobs
-                scores = self._parsed(outputs, "parse_logprobs", parse, **arguments)
-            self._check_count(len(scores), len(spans))
-            return scores
-
-        return await self.ask(prompts, read, generate=False, ctxlens=ctxlens)
-
-    async def top(self, groups: Sequence[SpanGroup]) -> list[NextTokens]:
-        """The likeliest tokens after each group's context, in one request."""
-        prompts = [
-            group.context if group.context_text is None else group.context_text for group in groups
-        ]
-        return await self.likeliest(prompts, self._model.ability.top)
+        parse = partial(self._model.parse_logprobs, **arguments)
+        read = partial(self._parsed, count=len(spans), parse=parse)
+        return await self.ask(task, prompts, read, generate=False, ctxlens=ctxlens)
 
     async def likeliest(
-        self, prompts: list[Any], size: int, *, wait_s: float | None = None
+        self, task: str, prompts: list[Any], size: int, *, wait_s: float | None = None
     ) -> list[NextTokens]:
         """The likeliest tokens after each prompt; a reply without them is asked for again."""
         options = {"until": [], "max_gen_toks": 1, "temperature": 0.0, "logprobs": size}
 
         def read(outputs: Any) -> list[NextTokens]:
-            parse = self._model.parse_top_logprobs
-            likeliest = self._parsed(outputs, "parse_top_logprobs", parse)
-            self._check_count(len(likeliest), len(prompts))
+            likeliest = self._parsed(outputs, len(prompts), self._model.parse_top_logprobs)
             complete = [tokens for tokens in likeliest if tokens is not None]
             if len(complete) < len(likeliest):
                 raise BrokenBody("it has no log-probs of the next token", wait_s=wait_s)
             return complete
 
         # No stop string: a reply that ends before its first token may come without log-probs.
-        return await self.ask(prompts, read, generate=True, gen_kwargs=options, eos=None)
+        return await self.ask(task, prompts, read, generate=True, gen_kwargs=options, eos=None)
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def _parsed(self, outputs: Any, name: str, parse: Callable[..., T], **more: Any) -> T:
+    def _parsed(self, outputs: Any, count: int, parse: Callable[..., Sequence[T]]) -> list[T]:
+        """What a parser finds in a reply to ``count`` prompts, or what a subclass has parsed."""
         try:
-            return parse(outputs=outputs, **more)
+            answers = list(outputs if is_parsed(outputs) else parse(outputs=outputs))
         except UnfitReply as error:
             raise BrokenBody(str(error), error.advice) from error
         except _PARSING_ERRORS as error:
             reason = str(error) if isinstance(error, LmEvalError) else repr(error)
+            name = getattr(parse, "func", parse).__name__
             raise BrokenBody(
                 f"{type(self._model).__name__}.{name} does not understand it: {reason} The reply: "
                 f"{shown(outputs)}",
                 UnfitReply.advice,
             ) from error
-
-    def _check_count(self, answers: int, prompts: int) -> None:
-        if answers == prompts:
-            return
-        if prompts > 1:
+        if len(answers) == count:
+            return answers
+        advice = UnfitReply.advice
+        if count > 1:
             advice = (
                 f"batch_size={self._model.batch_size}: if the server takes one prompt at a time, set "
                 "batch_size=1."
             )
-        elif answers > 1:
+        elif len(answers) > 1:
             advice = "If gen_kwargs asks for several (n, best_of), set repeats in the task instead."
-        else:
-            advice = UnfitReply.advice
         raise BrokenBody(
-            f"it has {answers} answers to {prompts} {'prompts' if prompts > 1 else 'prompt'}",
+            f"it has {len(answers)} answers to {count} {'prompts' if count > 1 else 'prompt'}",
             advice,
-            stops_run=prompts > 1,
+            stops_run=count > 1,
         )
 
 
@@ -623,10 +563,6 @@ def is_parsed(outputs: Any) -> bool:
     if isinstance(outputs, Mapping):
         return False
     return isinstance(outputs, list | tuple) and not any(isinstance(o, Mapping) for o in outputs)
-
-
-def _any_reply(outputs: Any) -> None:
-    """Accept any reply: all that matters is whether the endpoint answers."""
 
 
 Style = Literal["own", "async", "harness", "plain"]

@@ -7,7 +7,7 @@ reply of the run is checked against its grammar.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +20,7 @@ from lm_eval.requests.options import GenerationOptions
 from lm_eval.support.secrets import shown_address
 
 if TYPE_CHECKING:
+    from lm_eval.models.api.calls import ServerCaller
     from lm_eval.models.api_models import TemplateAPI
 
 Dialect = Literal["structured_outputs", "grammar", "response_format"]
@@ -67,10 +68,9 @@ def _is_cut(dialect: Dialect, grammar: Grammar, reply: Reply) -> bool:
 class ServerEnforcer:
     """Holds the replies of one server. ``caller`` sends; which dialect works is found out once."""
 
-    def __init__(self, caller: Any, model: TemplateAPI, dialects: Sequence[Dialect]) -> None:
+    def __init__(self, caller: ServerCaller, model: TemplateAPI) -> None:
         self._caller = caller
         self._model = model
-        self._dialects = dialects
         self._known: dict[bool, Dialect | None] = {}
 
     @property
@@ -78,34 +78,35 @@ class ServerEnforcer:
         """The names under which the server holds replies, as far as they were tried."""
         return sorted({dialect for dialect in self._known.values() if dialect is not None})
 
-    def dialect(self, grammar: Grammar) -> Dialect | None:
-        """The name under which the server holds replies to such grammars; None if under none."""
+    def cannot_hold(self, grammar: Grammar) -> str | None:
+        """Why the server cannot hold replies to a grammar; None if it can."""
         is_listed = grammar.texts is not None
         if is_listed not in self._known:
             self._known[is_listed] = self._find(_LISTED if is_listed else _PATTERNED)
-        return self._known[is_listed]
-
-    def cannot_hold(self, grammar: Grammar) -> str | None:
-        """Why the server cannot hold replies to a grammar; None if it can."""
-        dialect = self.dialect(grammar)
+        dialect = self._known[is_listed]
         if dialect is None:
-            where, tried = shown_address(self._model.base_url), ", ".join(self._dialects)
+            where, tried = shown_address(self._model.base_url), ", ".join(self._model.enforced_by)
             return f"{where} ignored or refused every request to enforce a reply ({tried})"
         if self._fields(dialect, grammar) is None:
             return f"`{dialect}` cannot express a regular expression"
         return None
+
+    def _dialect(self, grammar: Grammar) -> Dialect:
+        """The name under which the server holds replies to such grammars, once one is known."""
+        dialect = self._known[grammar.texts is not None]
+        assert dialect is not None, "checked before anything is asked"
+        return dialect
 
     def _fields(self, dialect: Dialect, grammar: Grammar) -> dict[str, Any] | None:
         return fields(dialect, grammar, is_chat=self._model.is_chat)
 
     def _find(self, grammar: Grammar) -> Dialect | None:
         """The first name under which the server replies as the grammar allows."""
-        for dialect in self._dialects:
+        for dialect in self._model.enforced_by:
             if self._fields(dialect, grammar) is None:
                 continue
             try:
-                ask = self.ask(self._probe_job(), grammar, dialect)
-                self._caller.transport.run(ask)
+                self._caller.run(self._ask(None, self._probe_job(), grammar, dialect))
             except RequestError as error:
                 if error.status not in _REFUSED:
                     raise
@@ -120,26 +121,24 @@ class ServerEnforcer:
         options = GenerationOptions.from_kwargs({"max_gen_toks": 64})
         return GenerationJob("", (0,), [message], options, self._model.seed, ())
 
-    async def ask(
-        self, job: GenerationJob, grammar: Grammar, dialect: Dialect | None = None
+    async def _ask(
+        self, task: str | None, job: GenerationJob, grammar: Grammar, dialect: Dialect
     ) -> Reply:
         """The reply to a job's prompt, held to a grammar; an error if the server did not hold it."""
-        dialect = dialect or self.dialect(grammar)
-        held: Reply = await self._caller.ask(
+        return await self._caller.ask(
+            task,
             job.messages,
-            lambda outputs: self.read(outputs, grammar, dialect),
+            lambda outputs: self._read(outputs, grammar, dialect),
             generate=True,
-            gen_kwargs=self.gen_kwargs(job, grammar, dialect),
+            gen_kwargs=self._gen_kwargs(job, grammar, dialect),
             seed=job.seed,
         )
-        return held
 
-    def gen_kwargs(
-        self, job: GenerationJob, grammar: Grammar, dialect: Dialect | None = None
-    ) -> dict[str, Any]:
+    def gen_kwargs(self, job: GenerationJob, grammar: Grammar) -> dict[str, Any]:
         """The arguments of a request whose reply is held to a grammar."""
-        dialect = dialect or self.dialect(grammar)
-        assert dialect is not None, "checked before anything is asked"
+        return self._gen_kwargs(job, grammar, self._dialect(grammar))
+
+    def _gen_kwargs(self, job: GenerationJob, grammar: Grammar, dialect: Dialect) -> dict[str, Any]:
         gen_kwargs = {**job.gen_kwargs(), **(self._fields(dialect, grammar) or {})}
         if not grammar.is_open or dialect == "response_format":
             gen_kwargs["until"] = []
@@ -147,11 +146,12 @@ class ServerEnforcer:
             gen_kwargs["max_gen_toks"] += _WRAPPING
         return gen_kwargs
 
-    def read(self, outputs: Any, grammar: Grammar, dialect: Dialect | None = None) -> Reply:
+    def read(self, outputs: Any, grammar: Grammar) -> Reply:
         """The reply in what a server sent; an error if the grammar does not allow it."""
-        dialect = dialect or self.dialect(grammar)
-        assert dialect is not None, "checked before anything is asked"
-        reply: Reply = self._caller.read_replies(outputs, 1)[0]
+        return self._read(outputs, grammar, self._dialect(grammar))
+
+    def _read(self, outputs: Any, grammar: Grammar, dialect: Dialect) -> Reply:
+        (reply,) = self._caller.read_replies(outputs, 1)
         text = held_text(dialect, grammar, str(reply))
         if text is None and _is_cut(dialect, grammar, reply):
             return reply
@@ -163,22 +163,25 @@ class ServerEnforcer:
             )
         return Reply(text, finish=reply.finish, reasoning=reply.reasoning)
 
-    async def reply(self, job: GenerationJob, grammar: Grammar, free: Any) -> Reply:
-        """The reply to a job, in one phase or in two; ``free`` asks for a reply without a grammar.
+    async def reply(self, job: GenerationJob, grammar: Grammar) -> Reply:
+        """The reply to a job, in one phase or in two.
 
         In a chat, the words that announce the answer are the user's next turn, because few servers
         continue a started reply.
         """
+        dialect = self._dialect(grammar)
         if grammar.opening is None:
-            return await self.ask(job, grammar)
+            return await self._ask(job.task, job, grammar, dialect)
         until = (grammar.opening, *job.options.until)
         options = replace(job.options, until=until)
-        (reasons,) = await free(replace(job, options=options, stops=(*until, *job.stops)))
+        free = replace(job, grammar=None, options=options, stops=(*until, *job.stops))
+        (reasons,) = await self._caller.generate(free)
         before = grammar.before_answer(str(reasons))
         limited = replace(job.options, max_gen_toks=min(grammar.longest, 256))
         behind = [self._behind(job.messages[0], str(reasons), before, grammar.opening)]
         gap, held = grammar.behind_opening() if self._model.is_chat else ("", grammar)
-        answer = await self.ask(replace(job, messages=behind, options=limited), held)
+        job = replace(job, messages=behind, options=limited)
+        answer = await self._ask(job.task, job, held, dialect)
         text = f"{before}{gap}{answer}"
         return Reply(text, finish=answer.finish, reasoning=reasons.reasoning)
 

@@ -22,9 +22,9 @@ from lm_eval.errors import ModelError, RequestError
 from lm_eval.formats.assemble import Prompt
 from lm_eval.models.api.calls import ServerCaller, is_parsed, with_lead
 from lm_eval.models.api.replies import NextTokens, ReportedError
-from lm_eval.models.api.scoring import Ability, Score
+from lm_eval.models.api.scoring import Ability
 from lm_eval.models.http.failures import BrokenBody
-from lm_eval.models.http.servers import ONLY
+from lm_eval.models.http.servers import ONLY, Server
 from lm_eval.support.secrets import shown_address
 
 if TYPE_CHECKING:
@@ -53,10 +53,10 @@ def probe(caller: ServerCaller, model: TemplateAPI, task: str) -> Ability:
     """What the server can do; an error if it cannot score. The costs count for ``task``."""
     if caller.style == "harness":  # it returns scores, not replies to be inspected
         return Ability(echo=True, batch=model.batch_size > 1)
-    with caller.counting(task):
-        ability = (
-            _Probe(caller, model).run() if len(model.addresses) == 1 else _shared(caller, model)
-        )
+    if len(model.addresses) == 1:
+        ability = _Probe(caller, model, task).run()
+    else:
+        ability = _shared(caller, model, task)
     if not ability.echo and not ability.top:
         raise ModelError(ability.why_no_echo)
     if ability.echo and not ability.batch and model.batch_size > 1:
@@ -68,30 +68,28 @@ def probe(caller: ServerCaller, model: TemplateAPI, task: str) -> Ability:
     return ability
 
 
-def _shared(caller: ServerCaller, model: TemplateAPI) -> Ability:
+def _shared(caller: ServerCaller, model: TemplateAPI, task: str) -> Ability:
     """What all servers that answer can do; an error if their scores differ."""
     first: tuple[str, _Probe] | None = None
     abilities: list[Ability] = []
-    for server in caller.transport.servers.all:
-        if not server.is_in:
-            continue
-        shown = shown_address(model.addresses[server.number])
+    servers = caller.transport.servers
+    for server in [server for server in servers.all if server.is_in]:
+        probe = _Probe(caller, model, task)
         try:
             with only(server.number):
-                probe = _Probe(caller, model)
                 abilities.append(probe.run())
         except RequestError as error:
-            caller.transport.servers.take_out(server, str(error))
-            if not any(other.is_in for other in caller.transport.servers.all):
+            servers.take_out(server, str(error))
+            if not any(other.is_in for other in servers.all):
                 raise
             continue
         if first is None:
-            first = shown, probe
+            first = server.shown, probe
         elif not first[1].agrees_with(probe) or abilities[0].lead != abilities[-1].lead:
             raise ModelError(
-                f"{shown} serves another model than {first[0]}, or with other settings: its log-probs "
-                "of the same texts differ. Several addresses in base_url must serve one model: leave "
-                "this one out, or evaluate it on its own."
+                f"{server.shown} serves another model than {first[0]}, or with other settings: its "
+                "log-probs of the same texts differ. Several addresses in base_url must serve one "
+                "model: leave this one out, or evaluate it on its own."
             )
     weakest = min(abilities, key=lambda ability: ability.echo)
     return replace(
@@ -101,18 +99,22 @@ def _shared(caller: ServerCaller, model: TemplateAPI) -> Ability:
     )
 
 
+TokenScores = dict[int, list[list[float]]]
+"""By how many tokens the server may put before a text: the scores of each text's tokens."""
+
+
 class _Probe:
     """The probe's texts, and what is known about them so far."""
 
-    def __init__(self, caller: ServerCaller, model: TemplateAPI) -> None:
+    def __init__(self, caller: ServerCaller, model: TemplateAPI, task: str) -> None:
         self._caller = caller
         self._model = model
+        self._task = task
         self.texts: list[list[int]] = model.encode_texts(list(TEXTS))
         self.seam = _common(self.texts)
         self.known: list[tuple[int, float]] = []
-        self.others: list[Any] | None = None
-        self.is_misplaced = True
-        self.problem = ""
+        """For each text the first token that is its own, with its score."""
+        self._problem = ""
         self._leads = (0,) if model.tokenized_requests else (0, 1)
 
     def run(self) -> Ability:
@@ -130,104 +132,80 @@ class _Probe:
         pairs = zip(self.known, other.known, strict=False)
         return all(abs(ours[1] - theirs[1]) <= _SAME for ours, theirs in pairs)
 
-    # -- requests --------------------------------------------------------------------------------
+    # -- log-probs of the prompt -----------------------------------------------------------------
 
-    def _ask_echo(self, prompts: list[list[int]]) -> Any:
-        """The raw reply to a request for the log-probs of prompts."""
-        ctxlens = [1] * len(prompts)
+    def _echo(self) -> Ability:
+        try:
+            alone = self._ask_echo(self.texts[:1])
+        except RequestError as error:
+            if error.status not in _CANNOT or (error.status == 200 and not self._problem):
+                raise
+            refused = f"it refused the request: {str(error).rstrip('.')}"
+            return self._without(self._problem if error.status == 200 else refused)
+        scores, has_batch = self._ask_all(alone)
+        problems = []
+        for lead in [lead for lead in alone if lead in scores]:
+            problem = self._misfit(alone[lead] + scores[lead])
+            if problem is None:
+                return Ability(echo=True, batch=has_batch, lead=lead)
+            problems.append(problem)
+        if problems:  # nothing else that such a server returns can be trusted
+            raise ModelError(self._without(problems[0]).why_no_echo)
+        return self._without(self._problem)
 
-        def read(outputs: Any) -> Any:
-            problems = []
+    def _ask_all(self, alone: TokenScores) -> tuple[TokenScores, bool]:
+        """The scores of all texts, and whether one request gave them."""
+        try:
+            return self._ask_echo(self.texts), True
+        except RequestError as error:
+            if error.status not in _CANNOT:
+                raise
+        scores = alone
+        for text in self.texts[1:]:
+            more = self._ask_echo([text])
+            scores = {lead: scores[lead] + more[lead] for lead in scores if lead in more}
+        return scores, False
+
+    def _ask_echo(self, prompts: list[list[int]]) -> TokenScores:
+        """The scores of the tokens of prompts, under each lead with which the reply can be read."""
+
+        def read(outputs: Any) -> TokenScores:
+            found, problems = {}, []
             for lead in self._leads:
                 try:
-                    self._scores(outputs, prompts, ctxlens, lead)
+                    found[lead] = self._token_scores(outputs, prompts, lead)
                 except ReportedError as error:
-                    self.problem = ""
+                    self._problem = ""
                     raise BrokenBody(str(error), error.advice) from error
                 except _UNREADABLE as error:
                     problems.append(str(error).rstrip(".") or type(error).__name__)
-                else:
-                    return outputs
-            self.problem = problems[0]
-            raise BrokenBody(self.problem, wait_s=0.0)
+            if not found:
+                self._problem = problems[0]
+                raise BrokenBody(self._problem, wait_s=0.0)
+            return found
 
-        ask = self._caller.ask(self._sent(prompts), read, generate=False, ctxlens=ctxlens)
-        return self._caller.transport.run(ask)
-
-    def _ask_top(self, prompt: list[int], size: int) -> NextTokens:
-        ask = self._caller.likeliest(self._sent([prompt]), size, wait_s=0.0)
-        return self._caller.transport.run(ask)[0]
+        ctxlens = [1] * len(prompts)
+        return self._caller.run(
+            self._caller.ask(self._task, self._sent(prompts), read, generate=False, ctxlens=ctxlens)
+        )
 
     def _sent(self, prompts: list[list[int]]) -> list[Any]:
         if self._model.tokenized_requests:
             return [list(prompt) for prompt in prompts]
         return [self._model.tok_decode(prompt) for prompt in prompts]
 
-    def _scores(
-        self, outputs: Any, prompts: list[list[int]], ctxlens: list[int], lead: int
-    ) -> list[Score]:
-        if is_parsed(outputs):
-            raise ModelError("the subclass gives scores where replies were expected")
-        scores = self._model.parse_logprobs(outputs=outputs, **with_lead(prompts, ctxlens, lead))
-        if len(scores) != len(prompts):
-            raise ModelError(f"it answered {len(scores)} of {len(prompts)} prompts")
-        return scores
-
-    # -- log-probs of the prompt -----------------------------------------------------------------
-
-    def _echo(self) -> Ability:
-        try:
-            self.alone = self._ask_echo(self.texts[:1])
-        except RequestError as error:
-            if error.status not in _CANNOT or (error.status == 200 and not self.problem):
-                raise
-            refused = f"it refused the request: {str(error).rstrip('.')}"
-            return self._without(self.problem if error.status == 200 else refused)
-        self.together = self._tried(self.texts)
-        problems = []
-        for lead in self._leads:
-            try:
-                alone = self._token_scores(self.alone, self.texts[:1], lead)
-                scores, has_batch = self._all_scores(lead)
-                problem = self._misfit(alone + scores)
-            except _UNREADABLE as error:
-                problem = str(error).rstrip(".") or type(error).__name__
-                self.is_misplaced = False
-            if problem is None:
-                return Ability(echo=True, batch=has_batch, lead=lead)
-            problems.append(problem)
-        if self.is_misplaced:  # nothing else that such a server returns can be trusted
-            raise ModelError(self._without(problems[0]).why_no_echo)
-        return self._without(problems[0])
-
-    def _tried(self, prompts: list[list[int]]) -> Any:
-        """The reply to prompts that the server may refuse; None if it does."""
-        try:
-            return self._ask_echo(prompts)
-        except RequestError as error:
-            if error.status not in _CANNOT:
-                raise
-            return None
-
-    def _all_scores(self, lead: int) -> tuple[list[list[float]], bool]:
-        """The scores of all texts, and whether one request gave them."""
-        if self.together is not None:
-            try:
-                return self._token_scores(self.together, self.texts, lead), True
-            except _UNREADABLE:  # it answered the first prompt only, or read all as one
-                self.together = None
-        if self.others is None:
-            self.others = [self._ask_echo([text]) for text in self.texts[1:]]
-        replies = zip([self.alone, *self.others], self.texts, strict=True)
-        return [self._token_scores(reply, [text], lead)[0] for reply, text in replies], False
-
     def _token_scores(self, outputs: Any, prompts: list[list[int]], lead: int) -> list[list[float]]:
         """The log-prob of each token but the first, from the differences of sums."""
-        longest = max(map(len, prompts))
+        if is_parsed(outputs):
+            raise ModelError("the subclass gives scores where replies were expected")
         sums = []
-        for start in range(1, longest):
+        for start in range(1, max(map(len, prompts))):
             ctxlens = [min(start, len(prompt)) for prompt in prompts]
-            sums.append([score for score, _ in self._scores(outputs, prompts, ctxlens, lead)])
+            arguments = with_lead(prompts, ctxlens, lead)
+            scores = self._model.parse_logprobs(outputs=outputs, **arguments)
+            if len(scores) != len(prompts):
+                raise ModelError(f"it answered {len(scores)} of {len(prompts)} prompts")
+            sums.append([score for score, _ in scores])
         sums.append([0.0] * len(prompts))
         return [
             [sums[at][n] - sums[at + 1][n] for at in range(len(prompt) - 1)]
@@ -239,7 +217,8 @@ class _Probe:
         seam = self.seam - 1  # scores begin with the second token
         if not all(math.isfinite(number) and number <= 1e-6 for text in scores for number in text):
             return "some of its log-probs are not logarithms of probabilities"
-        spreads = [_spread([text[at] for text in scores]) for at in range(seam + 1)]
+        columns = [[text[at] for text in scores] for at in range(seam + 1)]
+        spreads = [max(column) - min(column) for column in columns]
         if max(spreads[:seam]) > _SAME or spreads[seam] <= _SAME:
             return (
                 "its log-probs are not aligned with its tokens: texts that differ only in their "
@@ -264,9 +243,11 @@ class _Probe:
 
     def _top(self, sizes: Sequence[int], ability: Ability) -> int:
         """How many likeliest tokens the server returns; 0 if they disagree with the scores."""
+        start = self.texts[0][: self.seam]
         for size in sizes:
+            ask = self._caller.likeliest(self._task, self._sent([start]), size, wait_s=0.0)
             try:
-                likeliest = self._ask_top(self.texts[0][: self.seam], size)
+                (likeliest,) = self._caller.run(ask)
             except RequestError as error:
                 if error.status == 200:
                     return 0
@@ -282,29 +263,23 @@ class _Probe:
             return False  # not the model's probabilities, but what a sampler made of them
         if not ability.echo:
             return True
-        compared = [self._compare(likeliest, token, score) for token, score in self.known]
-        if all(agrees is None for agrees in compared):
-            compared = [self._compare_best(likeliest, ability)]
-        return all(agrees is not False for agrees in compared) and any(compared)
+        found = [
+            (entry[0], score)
+            for token, score in self.known
+            if (entry := likeliest.find(token, self._model.only_text(token))) is not None
+        ]
+        found = found or self._best_by_echo(likeliest, ability)
+        return bool(found) and all(abs(ours - theirs) <= _SAME for ours, theirs in found)
 
-    def _compare(self, likeliest: NextTokens, token: int, score: float) -> bool | None:
-        entry = likeliest.find(token, self._model.only_text(token))
-        return None if entry is None else abs(entry[0] - score) <= _SAME
-
-    def _compare_best(self, likeliest: NextTokens, ability: Ability) -> bool | None:
-        """Score one of the tokens that were returned; None if none is certain to be meant."""
+    def _best_by_echo(self, likeliest: NextTokens, ability: Ability) -> list[tuple[float, float]]:
+        """The two scores of one of the tokens that were returned, the first that is sure to be meant."""
         for text, number, _ in likeliest.entries:
             tokens = self._model.tok_encode(text) if number is None else [number]
-            if len(tokens) == 1 and likeliest.find(tokens[0], self._model.only_text(tokens[0])):
-                prompt = [*self.texts[0][: self.seam], tokens[0]]
-                outputs = self._ask_echo([prompt])
-                ((score, _),) = self._scores(outputs, [prompt], [self.seam], ability.lead)
-                return self._compare(likeliest, tokens[0], score)
-        return None
-
-
-def _spread(numbers: Sequence[float]) -> float:
-    return max(numbers) - min(numbers)
+            entry = likeliest.find(tokens[0], self._model.only_text(tokens[0])) if tokens else None
+            if len(tokens) == 1 and entry is not None:
+                scores = self._ask_echo([[*self.texts[0][: self.seam], *tokens]])
+                return [(entry[0], scores[ability.lead][0][-1])]
+        return []
 
 
 def _common(texts: Sequence[Sequence[int]]) -> int:
@@ -346,26 +321,24 @@ def only(number: int) -> Iterator[None]:
 class ServerCheck:
     """Asks the servers of one model, and remembers how the first of them replied."""
 
-    def __init__(self, caller: ServerCaller, model: TemplateAPI) -> None:
+    def __init__(self, caller: ServerCaller, model: TemplateAPI, task: str) -> None:
         self._caller = caller
         self._model = model
+        self._task = task
         self._reference: tuple[str, list[str]] | None = None
 
-    def run(self, task: str) -> None:
-        """Compare all servers; those that cannot be reached are taken out. Costs count for ``task``."""
-        caller, errors = self._caller, []
-        for server, address in zip(
-            caller.transport.servers.all, self._model.addresses, strict=True
-        ):
-            server.shown = shown_address(address)
+    def run(self) -> None:
+        """Compare all servers; those that cannot be reached are taken out."""
+        servers, errors = self._caller.transport.servers, []
+        for server in servers.all:
+            server.shown = shown_address(self._model.addresses[server.number])
             try:
-                with caller.counting(task):
-                    wrong = caller.transport.run(self.check(server.number))
+                wrong = self._caller.run(self.check(server))
             except RequestError as error:
                 if error.status is not None and not error.retryable:
                     raise  # a wrong key or path: it would be wrong again
                 errors.append(error)
-                caller.transport.servers.take_out(server, str(error))
+                servers.take_out(server, str(error))
                 continue
             if wrong is not None:
                 raise ModelError(
@@ -374,18 +347,25 @@ class ServerCheck:
                 )
         if self._reference is None:
             raise errors[0]
-        caller.transport.servers.check = self.check
+        servers.check = self.check
 
-    async def check(self, number: int) -> str | None:
+    async def check(self, server: Server) -> str | None:
         """What is wrong with a server's replies; None if they are like those of the first server."""
-        with only(number):
+        with only(server.number):
             replies = await self._replies()
-            shown = shown_address(self._model.addresses[number])
             if self._reference is None:
-                self._reference = (shown, replies)
-            if not self._are_alike(replies):
+                self._reference = (server.shown, replies)
+            first, known = self._reference
+            enough = min(_ENOUGH, len(known))
+            if sum(map(str.__eq__, known, replies)) < enough:
                 replies = await self._replies()  # once more: it may have been busy with others
-            return None if self._are_alike(replies) else self._difference(shown, replies)
+        if sum(map(str.__eq__, known, replies)) >= enough:
+            return None
+        theirs, ours = next((a, b) for a, b in zip(known, replies, strict=True) if a != b)
+        return (
+            f"{server.shown} serves another model than {first}, or with other settings: the same "
+            f"question is answered {theirs[:60]!r} there and {ours[:60]!r} here."
+        )
 
     async def _replies(self) -> list[str]:
         if self._model.always_samples:  # nothing to compare, but does it answer?
@@ -395,22 +375,6 @@ class ServerCheck:
     async def _reply(self, question: str) -> str:
         model = self._model
         prompt: Any = model.messages(Prompt((question,))) if model.is_chat else question
-        reply = await self._caller.reply(
-            prompt, {"until": [], "max_gen_toks": _REPLY_TOKENS, "temperature": 0.0}
-        )
+        options = {"until": [], "max_gen_toks": _REPLY_TOKENS, "temperature": 0.0}
+        reply = await self._caller.reply(self._task, prompt, options)
         return f"{reply.reasoning or ''}{reply}".strip()
-
-    def _are_alike(self, replies: Sequence[str]) -> bool:
-        assert self._reference is not None
-        known = self._reference[1]
-        equal = sum(map(str.__eq__, known, replies))
-        return equal >= min(_ENOUGH, len(known))
-
-    def _difference(self, shown: str, replies: Sequence[str]) -> str:
-        assert self._reference is not None
-        first, known = self._reference
-        ours, theirs = next((a, b) for a, b in zip(known, replies, strict=True) if a != b)
-        return (
-            f"{shown} serves another model than {first}, or with other settings: the same question "
-            f"is answered {theirs[:60]!r} there and {ours[:60]!r} here."
-        )

@@ -7,14 +7,16 @@ are sent together with their context and scored by the log-probs of the prompt (
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import groupby, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.errors import ModelError
-from lm_eval.formats.assemble import Context
 from lm_eval.requests import LoglikelihoodRequest, RollingRequest
+
+if TYPE_CHECKING:
+    from lm_eval.models.api_models import TemplateAPI
 
 _DOCS_AHEAD = 64
 CHOICES_PER_REQUEST = 32
@@ -71,39 +73,41 @@ class SpanGroup:
         return bool(self.labels and ability.top) and (len(self.spans) > 1 or not ability.echo)
 
 
-@dataclass
 class Planner:
-    """Turns requests into groups. ``window`` is how many tokens a request may hold."""
+    """Turns requests into groups, by the current values of a model's arguments."""
 
-    encode: Callable[[list[str]], list[list[int]]]
-    encode_bare: Callable[[list[str]], list[list[int]]]
-    """As ``encode``, but nothing is put before the text."""
-    decode: Callable[[list[int]], str] | None
-    """Set if prompts are sent as text; None if token ids are."""
-    only_text: Callable[[int], str | None]
-    prefix: Callable[[], int]
-    window: int
-    truncated: int = 0
-    cut_tokens: int = 0
-    empty: int = 0
-    _known: dict[int, str | None] = field(default_factory=dict)
+    def __init__(self, model: TemplateAPI) -> None:
+        self._model = model
+        self.truncated = 0
+        self.cut_tokens = 0
+        self.empty = 0
+        self._labels: dict[int, str | None] = {}
 
-    def groups(
-        self, requests: Iterable[LoglikelihoodRequest], render: Callable[[Context], str]
-    ) -> Iterator[SpanGroup]:
+    @property
+    def _window(self) -> int:
+        """How many tokens a request may hold: one is generated."""
+        return int(self._model.max_length) - 1
+
+    def _text(self, tokens: list[int]) -> str | None:
+        """The text that is sent in place of tokens; None if the tokens are."""
+        return None if self._model.tokenized_requests else self._model.decode_batch([tokens])[0]
+
+    def _bare(self, texts: list[str]) -> list[list[int]]:
+        """The tokens of texts with nothing before them."""
+        return self._model.encode_texts(texts, add_special_tokens=False) if texts else []
+
+    def groups(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[SpanGroup]:
         """The groups of the requests, in order; tokens are made for a few dozen docs at a time."""
         runs = (list(run) for _, run in groupby(enumerate(requests), key=_context_key))
         while ahead := list(islice(runs, _DOCS_AHEAD)):
-            yield from self._encoded(ahead, render)
+            yield from self._encoded(ahead)
 
-    def _encoded(
-        self, runs: list[list[tuple[int, LoglikelihoodRequest]]], render: Callable[[Context], str]
-    ) -> Iterator[SpanGroup]:
+    def _encoded(self, runs: list[list[tuple[int, LoglikelihoodRequest]]]) -> Iterator[SpanGroup]:
         texts: list[str] = []
         bare: list[str] = []
         split: list[tuple[str, list[str]]] = []
         for run in runs:
-            rendered = render(run[0][1].context)
+            rendered = self._model.render(run[0][1].context)
             context = rendered.rstrip()
             endings = [rendered[len(context) :] + request.continuation for _, request in run]
             split.append((context, endings))
@@ -111,8 +115,8 @@ class Planner:
                 texts += [context, *(context + ending for ending in endings)]
             else:
                 bare += endings
-        tokens = iter(self.encode(texts) if texts else [])
-        bare_tokens = iter(self.encode_bare(bare) if bare else [])
+        tokens = iter(self._model.encode_texts(texts) if texts else [])
+        bare_tokens = iter(self._bare(bare))
         for run, (context, endings) in zip(runs, split, strict=True):
             if context:
                 before = next(tokens)
@@ -120,7 +124,7 @@ class Planner:
                 after = [whole[len(before) :] for whole in wholes]
                 has_seam = all(whole[: len(before)] == before for whole in wholes)
             else:
-                before = [self.prefix()]
+                before = [self._model.prefix_token_id]
                 after = [_without(next(bare_tokens), before[0]) for _ in endings]
                 has_seam = True
             group = self._group(run, before, after, context or None, endings)
@@ -143,21 +147,21 @@ class Planner:
         is_single = all(len(tokens) == 1 for tokens in after)
         labels = tuple(self._label(tokens[0]) for tokens in after) if is_single else ()
         group = SpanGroup(run[0][1].task, tuple(spans), labels=labels)
-        if self.decode is None or not labels:
+        if self._model.tokenized_requests or not labels:
             return group
         is_whole = context is not None and len(group.context) == len(before)
-        return replace(group, context_text=context if is_whole else self.decode(group.context))
+        return replace(group, context_text=context if is_whole else self._text(group.context))
 
     def _span(
         self, index: int, tokens: list[int], ctxlen: int, text: str | None = None
     ) -> PromptSpan:
-        if self.decode is None:
+        if self._model.tokenized_requests:
             return PromptSpan(index, tokens, ctxlen)
-        return PromptSpan(index, tokens, ctxlen, self.decode(tokens) if text is None else text)
+        return PromptSpan(index, tokens, ctxlen, self._text(tokens) if text is None else text)
 
     def span(self, index: int, before: list[int], after: list[int]) -> PromptSpan:
         """A pair of token lists, cut to the window from the front."""
-        tokens = (before + after)[-self.window :]
+        tokens = (before + after)[-self._window :]
         return self._span(index, tokens, len(tokens) - len(after))
 
     def cut_prompt(self, length: int, room: int) -> int:
@@ -168,35 +172,35 @@ class Planner:
         return cut
 
     def _label(self, token: int) -> str | None:
-        if token not in self._known:
-            self._known[token] = self.only_text(token)
-        return self._known[token]
+        if token not in self._labels:
+            self._labels[token] = self._model.only_text(token)
+        return self._labels[token]
 
     def _cut(self, length: int, ending: int, request: Any) -> int:
         """How many tokens are cut from the front; a continuation is never cut."""
         if not ending:
             self.empty += 1
             return 0
-        if ending >= self.window:
+        if ending >= self._window:
             raise ModelError(
                 f"Task {request.task!r}, doc {request.doc_id}: a continuation of {ending} tokens "
-                f"leaves no room for a context in max_length {self.window + 1}. Raise max_length in "
-                "--model_args if the model allows it, or leave the doc out with --samples."
+                f"leaves no room for a context in max_length {self._window + 1}. Raise max_length "
+                "in --model_args if the model allows it, or leave the doc out with --samples."
             )
-        return self.cut_prompt(length, self.window)
+        return self.cut_prompt(length, self._window)
 
     def windows(self, requests: Iterable[RollingRequest]) -> Iterator[SpanGroup]:
         """For each text, spans that score each of its tokens once, after as much context as fits."""
         numbered = enumerate(requests)
         while ahead := list(islice(numbered, _DOCS_AHEAD)):
-            encoded = self.encode_bare([request.text for _, request in ahead])
+            encoded = self._bare([request.text for _, request in ahead])
             for (index, request), tokens in zip(ahead, encoded, strict=True):
-                spans = list(self._windows(index, [self.prefix(), *tokens]))
+                spans = list(self._windows(index, [self._model.prefix_token_id, *tokens]))
                 yield SpanGroup(request.task, tuple(spans))
 
     def _windows(self, index: int, tokens: list[int]) -> Iterator[PromptSpan]:
         last = len(tokens) - 1
-        size = self.window - 1
+        size = self._window - 1
         if last == 0:
             yield self._span(index, tokens, 1)
         for scored in range(0, last, size):

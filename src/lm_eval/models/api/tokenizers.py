@@ -14,14 +14,13 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from lm_eval.errors import MissingExtraError, ModelError, RequestError
 from lm_eval.models.api.calls import ServerCaller
-from lm_eval.models.api.replies import decoded, encoded
 from lm_eval.models.api.settings import INSTALL_EXTRA, server_root
 from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.sampling import valid_text
@@ -30,6 +29,7 @@ from lm_eval.support.secrets import shown_address
 if TYPE_CHECKING:
     from lm_eval.models.api_models import TemplateAPI
 
+T = TypeVar("T")
 HOW_ELSE = (
     "Name a folder with tokenizer.json as tokenizer=FOLDER, let the server tokenize with "
     "tokenizer_backend=remote, or, for tasks that only generate text, set tokenizer_backend=None."
@@ -182,24 +182,34 @@ class RemoteTokenizer(ServerTokenizer):
         self._model = model
         self._sender = sender
         self._roots = tuple(map(server_root, addresses))
-        self._root = self._roots[0]
-        self._texts: dict[int, str | None] = {}
-        self._check()
-        self._configure(self._configuration(), self._token_id)
+        if not self._if_present(lambda: self.encode(["a b"])[0]):
+            self._sender.check_endpoint()  # a wrong address lacks /tokenize too
+            raise ModelError(
+                f"{shown_address(self._roots[0])}/tokenize does not answer with tokens, so the "
+                "server's own tokenizer cannot be used. Set tokenizer_backend=huggingface and "
+                "tokenizer=NAME."
+            )
+        # Special tokens and chat template: vLLM's endpoint, or llama.cpp's.
+        for path in ("/tokenizer_info", "/props"):
+            config = self._if_present(partial(self._get, path))
+            if isinstance(config, Mapping):
+                self._configure(config, self._token_id)
+                break
 
-    def _check(self) -> None:
+    def _if_present(self, ask: Callable[[], T]) -> T | None:
+        """What ``ask`` returns; None if the server lacks the endpoint that it asks."""
         try:
-            tokens = self.encode(["a b"])[0]
+            return ask()
         except RequestError as error:
             if error.status not in _ABSENT:
                 raise
-            tokens = []
-        if not tokens:
-            self._sender.check_endpoint()  # a wrong address lacks /tokenize too
-            raise ModelError(
-                f"{shown_address(self._root)}/tokenize does not answer with tokens, so the server's own "
-                "tokenizer cannot be used. Set tokenizer_backend=huggingface and tokenizer=NAME."
-            )
+            return None
+
+    def _get(self, path: str) -> Any:
+        return self._sender.run(self._ask(path))
+
+    async def _ask(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        return await self._sender.ask_beside([root + path for root in self._roots], body)
 
     def _token_id(self, text: str) -> int | None:
         tokens = self.encode([text])[0]
@@ -208,7 +218,7 @@ class RemoteTokenizer(ServerTokenizer):
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of each text; equal texts are sent once."""
         asked = list(dict.fromkeys(map(valid_text, texts)))
-        tokens = dict(zip(asked, self._sender.ask_beside(self._tokenize(asked)), strict=True))
+        tokens = dict(zip(asked, self._sender.run(self._tokenize(asked)), strict=True))
         return [list(tokens[valid_text(text)]) for text in texts]
 
     async def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
@@ -216,7 +226,7 @@ class RemoteTokenizer(ServerTokenizer):
 
         async def tokenize(text: str) -> list[int]:
             async with slots:
-                reply = await self._request("/tokenize", _question(self._model, text))
+                reply = await self._ask("/tokenize", _question(self._model, text))
                 return [int(token) for token in reply["tokens"]]
 
         tasks = [asyncio.ensure_future(tokenize(text)) for text in texts]
@@ -228,40 +238,13 @@ class RemoteTokenizer(ServerTokenizer):
 
     def decode(self, tokens: Sequence[int]) -> str:
         body = {"model": self._model, "tokens": list(tokens)}
-        reply = self._sender.ask_beside(self._request("/detokenize", body))
+        reply = self._sender.run(self._ask("/detokenize", body))
         text = reply.get("prompt", reply.get("content", reply.get("text")))
         if not isinstance(text, str):
-            raise ModelError(f"{shown_address(self._root)}/detokenize answered without a text.")
+            raise ModelError(f"{shown_address(self._roots[0])}/detokenize answered without a text.")
         return text
 
-    def _configuration(self) -> Mapping[str, Any]:
-        """Special tokens and chat template: vLLM's ``/tokenizer_info``, or llama.cpp's ``/props``."""
-        for path in ("/tokenizer_info", "/props"):
-            try:
-                reply = self._sender.ask_beside(self._request(path))
-            except RequestError as error:
-                if error.status not in _ABSENT:
-                    raise
-                continue
-            if isinstance(reply, Mapping):
-                return reply
-        return {}
-
-    async def _request(self, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        """The reply of another endpoint: to a GET without a body, else to a POST."""
-        content = None if body is None else encoded(body)
-        urls = [root + path for root in self._roots]
-        received = await self._sender.transport.request(
-            urls if len(urls) > 1 else urls[0], content, self._sender.header(), decoded
-        )
-        return received.value
-
     def only_text(self, token: int) -> str | None:
-        if token not in self._texts:
-            self._texts[token] = self._find_text(token)
-        return self._texts[token]
-
-    def _find_text(self, token: int) -> str | None:
         """The text, unless the same text with or without a blank before it is another token.
 
         The server does not give its whole vocabulary. Tokens have equal text if they differ only in
@@ -310,7 +293,7 @@ def load_tokenizer(model: TemplateAPI) -> ServerTokenizer:
         )
     if backend == "tiktoken":
         return load_tiktoken(model._tokenizer_source)
-    if not model._asks_server:
+    if model.tokenizes_here:
         return _load_named(model)
     try:
         return RemoteTokenizer(model._tokenizer_source, model.model, model.addresses, model._calls)

@@ -32,9 +32,6 @@ _LOG = logging.getLogger(__name__)
 ONLY: ContextVar[int | None] = ContextVar("server", default=None)
 """The number of the server that requests of this asyncio task go to; None: any."""
 
-Check = Callable[[int], Awaitable[str | None]]
-"""Asks a server, by its number, a few questions: what is wrong with its answers, None if nothing."""
-
 
 @dataclass(slots=True, eq=False)
 class Server:
@@ -90,7 +87,8 @@ class Servers:
 
     num_concurrent: int | Literal["auto"]
     count: int = 1
-    check: Check | None = None
+    check: Callable[[Server], Awaitable[str | None]] | None = None
+    """Asks a server a few questions: what is wrong with its answers, None if nothing."""
     all: list[Server] = field(init=False)
     _waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
     _checks: dict[int, asyncio.Task[None]] = field(default_factory=dict)
@@ -201,7 +199,7 @@ class Servers:
 
     async def _checked(self, server: Server) -> None:
         try:
-            wrong = None if self.check is None else await self.check(server.number)
+            wrong = None if self.check is None else await self.check(server)
         except RequestError as error:
             server.take_out(str(error))
         else:

@@ -49,7 +49,7 @@ def back(servers: Servers, server: Server) -> bool:
 
 
 def test_a_server_that_comes_back_with_another_model_is_out_for_good() -> None:
-    async def check(_: int) -> str | None:
+    async def check(_: Server) -> str | None:
         return "it serves another model."
 
     servers = Servers(2, 2, check)
