@@ -433,8 +433,8 @@ def test_chat_flags(place: Workplace) -> None:
         return sent
 
     system = ("--system_instruction", "Be brief.")
-    assert prompt(*system).startswith("Be brief.")
-    chat = prompt("--apply_chat_template", *system)
+    assert prompt(*system).startswith("Be brief.\nGiven")
+    chat = prompt("--apply_chat_template", "default", *system)
     assert chat.startswith("<|system|>\nBe brief.\n<|user|>\n")
     assert chat.count("<|assistant|>") == 2
     assert chat.endswith("<|assistant|>\nThe best answer is")

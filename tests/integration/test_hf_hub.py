@@ -45,6 +45,12 @@ def test_a_model_and_its_revisions(session: tuple[dict[str, Any], str]) -> None:
     assert found["right token"]["score"] == found["here"]["score"]
 
 
+def test_arguments_of_from_pretrained(session: tuple[dict[str, Any], str]) -> None:
+    found = session[0]
+    assert found["only local"]["score"] == found["elsewhere"]["score"] == found["main"]["score"]
+    assert "and local_files_only is set" in found["only local, not here"]["error"]
+
+
 @pytest.mark.parametrize(
     ("step", "message"),
     [

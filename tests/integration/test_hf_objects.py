@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
-from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
 import lm_eval  # noqa: E402
 from lm_eval.errors import LmEvalError  # noqa: E402
@@ -202,3 +202,9 @@ def test_attributes_and_arguments_of_the_harness(folder: Path) -> None:
     hook = object()
     lm.set_cache_hook(hook)
     assert (lm.cache_hook, lm.all_gather(3), lm.barrier()) == (hook, 3, None)  # type: ignore[func-returns-value]
+    assert (lm.gather_object(3), lm.gather_object(3, dst=1)) == ([3], None)
+    config = AutoConfig.from_pretrained(folder, attention_dropout=0.5)
+    other = HFLM(str(folder), config=config, variant=None, local_files_only=True, cache_dir="x")
+    assert other.model.config.attention_dropout == 0.5
+    with pytest.raises(LmEvalError, match="variant cannot be obeyed"):
+        HFLM(lm.model, tokenizer=lm.tokenizer, variant="fp16")

@@ -66,6 +66,12 @@ def session(base: Path) -> dict[str, Any]:
         found["gated"] = answers("org/gated")
         found["no adapter"] = answers("org/tiny", peft="org/bare")
         found["no tokenizer"] = answers("org/tiny", tokenizer="org/nothing")
+        asked = len(hub.requests)
+        found["only local"] = answers("org/tiny", local_files_only=True)
+        assert len(hub.requests) == asked
+        found["only local, not here"] = answers("org/other", local_files_only=True)
+        found["elsewhere"] = answers("org/tiny", cache_dir=str(base / "elsewhere"))
+        assert (base / "elsewhere" / "models--org--tiny").is_dir()
         os.environ["HF_TOKEN"] = WRONG_TOKEN
         found["wrong token"] = answers("org/gated")
         os.environ["HF_TOKEN"] = TOKEN

@@ -160,7 +160,7 @@ def _group_metrics(group: Group, *, permutes: bool) -> list[str]:
     """The metrics of a group."""
     from lm_eval.run.groups import ABOVE_CHANCE, COMPANIONS, MEAN
 
-    named = [score.metric for score in group.config.aggregate_metric_list]
+    named = [score.metric for score in group.config.scores]
     beside = [name for metric in named for name in COMPANIONS.get(metric, ()) if permutes]
     suite = [MEAN] if group.config.aggregate is not None else []
     if suite and group.config.rescale is not None:

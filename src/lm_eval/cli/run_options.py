@@ -24,8 +24,8 @@ def _number(text: str) -> float:
 
 
 def _no_template_name(text: str) -> bool:
-    if text.lower() in ("true", "false"):
-        return text.lower() == "true"
+    if text.lower() in ("true", "false", "default"):
+        return text.lower() != "false"
     raise argparse.ArgumentTypeError(
         f"a template cannot be chosen by name ({text!r}). Give true or false, or the flag alone to use "
         "the model's own template"

@@ -105,6 +105,10 @@ class Splits(Mapping[str, Table]):
     def __len__(self) -> int:
         return len(self._loaders)
 
+    def shuffle(self, seed: int | None = None, **options: Any) -> Splits:
+        """The same splits with their rows in random order."""
+        return self.reading_by(lambda read: lambda: read().shuffle(seed, **options))
+
     @overload
     def get(self, name: str, /) -> Table | None: ...
     @overload

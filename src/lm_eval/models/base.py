@@ -274,6 +274,10 @@ class LM:
     def all_gather(self, tensor: Any) -> Any:
         return tensor
 
+    def gather_object(self, obj: Any, dst: int = 0) -> list[Any] | None:
+        """The objects of all processes, in the one of rank ``dst``: a run here is one."""
+        return [obj] if self.rank == dst else None
+
     @property
     def tokenizer_name(self) -> str:
         """The name of the tokenizer in results; empty if there is none."""

@@ -31,6 +31,7 @@ from lm_eval.models.hf.identity import (
 from lm_eval.models.hf.loading import LoadedModel, LoadOptions
 from lm_eval.models.hf.options import (
     GPTQ,
+    PASSED,
     PENALTIES,
     auto_batch,
     batch_rows,
@@ -234,6 +235,7 @@ class HFLM(HFMethods):
             is_gptq=any(foreign.get(name) for name in GPTQ),
             max_memory=limits,
             offload_folder=None if offload_folder is None else str(offload_folder),
+            passed={name: foreign[name] for name in PASSED if foreign.get(name)},
         )
         # A model that the program made may be another in each process: each asks its own.
         self._rank = 0 if is_object(pretrained) else launched_rank()
@@ -279,7 +281,8 @@ class HFLM(HFMethods):
     def from_args(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
         model = super().from_args(model_args, name=name)
         if type(model) is HFLM:
-            model.is_untouched = not is_object(model_args.get("pretrained"))
+            is_named = not is_object(model_args.get("pretrained"))
+            model.is_untouched = is_named and not any(map(model_args.get, PASSED))
         return model
 
     # -- what the model is -------------------------------------------------------------------

@@ -53,7 +53,7 @@ def build_requests(
     has_own_requests = task.overrides("construct_requests")
     has_media = task.has_media
     if count and not has_own_context:
-        task.fewshot_docs  # noqa: B018 (read before helpers can change docs of the same split)
+        task.shot_pool  # noqa: B018 (read before helpers can change docs of the same split)
     for doc_id in doc_ids:
         if doc_id in left_out:
             task.shots(doc_id, count)
@@ -245,6 +245,8 @@ def _context(
     joints = task.joints
     system = join_system(options.system_instruction, description, joints.fewshot_delimiter)
     if not options.as_chat:
+        if task.format is not None and system and not description and not system[-1].isspace():
+            system += "\n"
         return plain_prompt(system, [task.shot_text(place) for place in shots], turn, joints)
     if turn.gen_prefix is not None and not options.can_prefill:
         turn = Turn(turn.user, turn.answer)

@@ -32,7 +32,7 @@ def check_groups(groups: Sequence[Group]) -> None:
         if None in known:
             continue
         having = sorted({name for names in known for name in names or ()})
-        for score in group.config.aggregate_metric_list:
+        for score in group.config.scores:
             if score.metric not in having:
                 raise ConfigError(
                     f"Group {group.name!r} aggregates {score.metric!r}, but none of its tasks has "
@@ -48,7 +48,7 @@ def group_results(groups: Sequence[Group], results: Sequence[TaskResult]) -> lis
 def _group_results(group: Group, results: Sequence[TaskResult]) -> list[GroupResult]:
     names = {task.name for task in group.tasks()}
     below = [result for result in results if result.name in names]
-    if group.config.aggregate is not None and not group.config.aggregate_metric_list:
+    if group.config.aggregate is not None and not group.config.scores:
         return [_group_result(group, below, "none")]
     filters = dict.fromkeys(result.filter for result in below) or {"none": None}
     scored = [_group_result(group, below, filter_name) for filter_name in filters]
@@ -87,10 +87,8 @@ def _group_scores(
     group: Group, below: Sequence[TaskResult], filter_name: str
 ) -> dict[str, Estimate]:
     scores = {}
-    for score in group.config.aggregate_metric_list:
-        wanted = score.filter_list
-        wanted = [wanted] if isinstance(wanted, str) else wanted
-        if wanted is not None and filter_name not in wanted:
+    for score in group.config.scores:
+        if score.filter_list is not None and filter_name not in score.filter_list:
             continue
         for metric in (score.metric, *COMPANIONS.get(score.metric, ())):
             having = [r for r in below if r.filter == filter_name and metric in r.metrics]

@@ -242,8 +242,10 @@ def _run_options(given: Mapping[str, Any], seeds: Mapping[str, int | None]) -> R
     )
 
 
-def prompt_options(given: Mapping[str, Any], *, as_chat: bool | None) -> PromptOptions:
+def prompt_options(given: Mapping[str, Any], *, as_chat: bool | str | None) -> PromptOptions:
     """How questions are asked."""
+    if as_chat == "default":  # what the harness calls a model's only template
+        as_chat = True
     if isinstance(as_chat, str):
         raise UsageError(
             f"apply_chat_template={as_chat!r}: models here have one template. Give True."

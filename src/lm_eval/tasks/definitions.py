@@ -164,6 +164,12 @@ class Definitions:
             return self._of_family(self._family(str(entry.path)), name, {}, str(entry.path))
         return self.read_file(Path(str(entry.path)))
 
+    def group_with(self, name: str) -> str | None:
+        """The one group of a user that calls a member ``name`` with ``as``; None for several."""
+        outside = [entry for entry in self.index.values() if entry.is_own_group]
+        found = [e.name for e in outside if name in _names_given(self._load(str(e.path)))]
+        return found[0] if len(found) == 1 else None
+
     def entry(self, name: str) -> Entry | None:
         """What a name means; a name that two files define is an error when it is asked for."""
         entry = self.index.get(name)
@@ -334,7 +340,13 @@ class Definitions:
             name, overrides, source, group=group.group, is_asked_as_format=asked_as
         )
         if "as" in member:
-            definition = _renamed(definition, member["as"], f"{source}: group {group.group!r}")
+            where = f"{source}: group {group.group!r}"
+            definition = _renamed(definition, member["as"], where)
+            if (other := self.index.get(member["as"])) is not None:
+                raise ConfigError(
+                    f"{where}: `as: {other.name}` is the {other.kind} of {other.path}, which --tasks "
+                    f"{other.name} would run. Give the member a name of its own."
+                )
         return Member(definition, format_name)
 
     def _no_member(
@@ -438,6 +450,15 @@ def _is_of_task(key: str) -> bool:
 
 def _brings_docs(keys: Mapping[str, Any]) -> bool:
     return keys.get("dataset_path") is not None or keys.get("custom_dataset") is not None
+
+
+def _names_given(group: Mapping[str, Any]) -> Iterator[str]:
+    """The names that a group gives to its members with ``as``, those in inline groups included."""
+    members = group.get("task")
+    for member in members if isinstance(members, list) else ():
+        if isinstance(member, Mapping):
+            yield from [str(member["as"])] if "as" in member else []
+            yield from _names_given(member)
 
 
 def _kind_of(data: Mapping[str, Any]) -> Literal["task", "group"] | None:

@@ -279,7 +279,7 @@ class TaskDocs(HarnessMethods):
             return True
         if self.pool_rules.excludes_doc and not self.uses_sample_rows:  # the pool is what is asked
             return bad.reason(index) is None
-        return bad.reason_of(self.fewshot_docs[index]) is None
+        return bad.reason_of(self.shot_pool[index]) is None
 
     @property
     def rows_total(self) -> int | None:
@@ -288,8 +288,12 @@ class TaskDocs(HarnessMethods):
         return self._rows_of.get(self.config.test_split or self.config.validation_split or "")
 
     @cached_property
-    def fewshot_docs(self) -> Sequence[Doc]:
-        """The pool that examples are drawn from."""
+    def shot_pool(self) -> Sequence[Doc]:
+        """The docs that examples are drawn from; read once."""
+        return list(self.fewshot_docs()) if self.overrides("fewshot_docs") else self._shot_docs()
+
+    def _shot_docs(self) -> Sequence[Doc]:
+        """The docs that the YAML names for examples."""
         settings = self.config.fewshot_config or {}
         split = settings.get("split") or self.config.fewshot_split
         if split is not None:
@@ -342,7 +346,7 @@ class TaskDocs(HarnessMethods):
         pool = named or config.training_split or config.validation_split or config.test_split
         is_same = pool == (config.test_split or config.validation_split)
         if self.uses_sample_rows:  # every split has the same rows
-            is_same = any(doc != self.fewshot_docs[0] for doc in self.fewshot_docs)
+            is_same = any(doc != self.shot_pool[0] for doc in self.shot_pool)
         return PoolRules(draws_one_more, excludes_doc=is_same and not self.parity)
 
     def cluster_of(self, doc_id: int) -> str | None:

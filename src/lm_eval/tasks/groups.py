@@ -27,6 +27,15 @@ class GroupScore:
     weight_by_size: bool = True
     filter_list: Any = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.filter_list, str):
+            object.__setattr__(self, "filter_list", [self.filter_list])
+        if self.aggregation != "mean" and not callable(self.aggregation):
+            raise ConfigError(
+                f"aggregate_metric_list: aggregation must be mean, not {shorten(self.aggregation)}.",
+                key="aggregate_metric_list",
+            )
+
 
 @dataclass
 class GroupConfig:
@@ -35,7 +44,7 @@ class GroupConfig:
     group: str
     group_alias: str | None = None
     task: list[Any] = field(default_factory=list)
-    aggregate_metric_list: tuple[GroupScore, ...] = ()
+    aggregate_metric_list: list[GroupScore] | None = None
     metadata: dict[str, Any] | None = None
     aggregate: str | None = None
     """``primary``: the group's score is the mean of each member's own."""
@@ -44,11 +53,26 @@ class GroupConfig:
     weights: str | None = None
     """``mean`` (the default): members count equally; ``micro``: by their docs."""
 
+    def __post_init__(self) -> None:
+        """One task or score needs no list around it."""
+        if isinstance(self.task, str):
+            self.task = [self.task]
+        scores: Any = self.aggregate_metric_list
+        if scores is not None:
+            listed = [scores] if isinstance(scores, Mapping | GroupScore) else scores
+            where = f"group {self.group!r}"
+            self.aggregate_metric_list = [_score(entry, where) for entry in listed]
+
+    @property
+    def scores(self) -> list[GroupScore]:
+        """What the group itself scores; empty if nothing."""
+        return self.aggregate_metric_list or []
+
     def to_dict(self, keep_callable: bool = False) -> dict[str, Any]:
         """The keys as in YAML; functions by name, or as they are with ``keep_callable``."""
         facts = asdict(self)
         facts = {k: v for k, v in facts.items() if v is not None or k not in SUITE_KEYS}
-        facts["aggregate_metric_list"] = list(facts["aggregate_metric_list"]) or None
+        facts["aggregate_metric_list"] = facts["aggregate_metric_list"] or None
         for score in facts["aggregate_metric_list"] or ():
             if callable(score["aggregation"]) and not keep_callable:
                 score["aggregation"] = getattr(score["aggregation"], "__name__", "function")
@@ -58,11 +82,11 @@ class GroupConfig:
     def from_mapping(cls, mapping: Mapping[str, Any], *, source: str | None = None) -> GroupConfig:
         """A group from YAML data; keys other than ``GROUP_KEYS`` are for its members."""
         given = {key: value for key, value in mapping.items() if key in GROUP_KEYS}
-        for key, one in (("task", str), ("aggregate_metric_list", Mapping)):
-            if isinstance(given.get(key), one):
-                given[key] = [given[key]]
         where = f"group {given.get('group')!r}"
         try:
+            for key in ("task", "aggregate_metric_list"):
+                if isinstance(given.get(key), str | Mapping):
+                    given[key] = [given[key]]
             check({"group": None, "task": None, **given}, SCHEMA, where)
             if given.get("aggregate") is None and any(map(given.get, ("rescale", "weights"))):
                 raise ConfigError(
@@ -70,11 +94,9 @@ class GroupConfig:
                     "them.",
                     key="aggregate",
                 )
-            listed = given.pop("aggregate_metric_list", None) or ()
-            scores = tuple(_score(entry, where) for entry in listed)
+            return cls(**given)
         except ConfigError as error:
             raise placed(error, source) from None
-        return cls(**given, aggregate_metric_list=scores)
 
 
 @dataclass
@@ -140,11 +162,9 @@ class Group:
     ) -> None:
         spec = config if name is None else name
         if spec is None or isinstance(spec, str):
-            scores = tuple(
-                _score(entry, f"group {spec!r}") for entry in aggregate_metric_list or ()
-            )
+            scores: Any = aggregate_metric_list
             spec = GroupConfig(str(spec or ""), alias, [], scores, metadata)
-        self.config = spec if isinstance(spec, GroupConfig) else GroupConfig.from_mapping(spec)
+        self.config = spec if isinstance(spec, GroupConfig) else GroupConfig(**spec)
         self.members = list(members)
         self.format_name = format_name
         """The format that ``@`` chose for all members without their own."""
@@ -218,12 +238,12 @@ class Group:
 
     @property
     def aggregate_metric_list(self) -> list[GroupScore] | None:
-        return list(self.config.aggregate_metric_list) or None
+        return self.config.aggregate_metric_list
 
     @property
     def has_aggregation(self) -> bool:
         """Whether the group itself has scores."""
-        return bool(self.config.aggregate_metric_list or self.config.aggregate)
+        return bool(self.config.scores or self.config.aggregate)
 
     @property
     def version(self) -> str:

@@ -327,6 +327,11 @@ class Entry:
     hides: str | None = None
     """The file of the library that defines this name too."""
 
+    @property
+    def is_own_group(self) -> bool:
+        """Whether this is a group file of a user."""
+        return self.kind == "group" and self.family is None and not _in_library(self.path)
+
     def defined_twice(self) -> ConfigError:
         """The error for a name that two files define."""
         return ConfigError(

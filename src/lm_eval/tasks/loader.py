@@ -152,16 +152,17 @@ class TaskManager:
         return self._select_mapping(selector)
 
     def _select_mapping(self, keys: Mapping[str, Any]) -> list[ConfigurableTask | Group]:
-        """A task or group given as a mapping; a known task's other keys replace its own."""
+        """A task or group given as a mapping; of a known one, its keys replace the task's own."""
         source = "a mapping given to TaskManager.load"
-        if "group" in keys:
+        if "group" in keys and "task" in keys:
             return self._built(self._definitions.group_of(keys, source), None)
-        name, format_name = split_selector(str(keys.get("task")))
-        if self._definitions.entry(name) is None:
+        kind = "group" if "group" in keys else "task"
+        name, format_name = split_selector(str(keys.get(kind)))
+        if kind == "task" and self._definitions.entry(name) is None:
             return self._built(
                 self._definitions.config_of({**keys, "task": name}, source), format_name
             )
-        others = {key: value for key, value in keys.items() if key != "task"}
+        others = {key: value for key, value in keys.items() if key != kind}
         return self._built(
             self._definitions.overridden(name, others, source, group="tasks"), format_name
         )
@@ -177,6 +178,8 @@ class TaskManager:
             return self._select_glob(name, format_name)
         if "::" in name and name not in self.index:
             return self._select_members(name, format_name)
+        if name not in self.index and (group := self._definitions.group_with(name)):
+            return self._select_members(f"{group}::{name}", format_name)
         return self._built(self._definitions.named(name), format_name)
 
     def _select_members(self, name: str, format_name: str | None) -> list[ConfigurableTask | Group]:

@@ -17,6 +17,7 @@ from lm_eval.errors import UsageError
 if TYPE_CHECKING:
     from lm_eval.harness.scorer import HarnessScorer
     from lm_eval.tasks.config import TaskConfig
+    from lm_eval.tasks.fewshot import ContextSampler
     from lm_eval.tasks.prompts import Prompts, RawFields
     from lm_eval.tasks.task import ConfigurableTask
 
@@ -64,6 +65,20 @@ class HarnessMethods:
 
     def test_docs(self) -> Iterable[Doc]:
         return self._task.split_docs(self._task.config.test_split)
+
+    def fewshot_docs(self) -> Iterable[Doc]:
+        """The docs that examples are drawn from."""
+        return self._task._shot_docs()
+
+    @cached_property
+    def sampler(self) -> ContextSampler:
+        """Draws examples for a program; the task's own examples come from a stream of its own."""
+        from lm_eval.tasks.fewshot import get_sampler
+
+        settings = self._task.config.fewshot_config or {}
+        kind = settings.get("sampler", "default")
+        made = get_sampler(kind) if isinstance(kind, str) else kind
+        return cast("ContextSampler", made(self._task.shot_pool, rnd=self._task.seed))
 
     def doc_iterator(
         self,

@@ -175,12 +175,12 @@ class ConfigurableTask(TaskDocs):
             return drawn
         if all(map(self._shot_turns.__contains__, drawn)):  # shown before
             return drawn
-        size = len(self.fewshot_docs)
+        size = len(self.shot_pool)
         return with_substitutes(drawn, size, lambda index: self._is_shot(index, doc, drawn))
 
     def _is_shot(self, index: int, doc: Doc, drawn: Sequence[int]) -> bool:
         """Whether a doc of the pool can be an example for ``doc``."""
-        if index not in drawn and self.fewshot_docs[index] == doc:
+        if index not in drawn and self.shot_pool[index] == doc:
             return False
         sampler = self._sampler[1] if self._sampler else None
         if isinstance(sampler, MatchedSampler) and not sampler.suits(index, doc):
@@ -198,7 +198,7 @@ class ConfigurableTask(TaskDocs):
         """A few-shot example as a turn; made once for all the docs it precedes."""
         if pool_index not in self._shot_turns:
             with self._located(pool_index, what="few-shot doc"):
-                self._shot_turns[pool_index] = self.shot_prompts.shot(self.fewshot_docs[pool_index])
+                self._shot_turns[pool_index] = self.shot_prompts.shot(self.shot_pool[pool_index])
         return self._shot_turns[pool_index]
 
     def shot_text(self, pool_index: int) -> str:
@@ -277,6 +277,7 @@ class ConfigurableTask(TaskDocs):
         """Restart the stream of few-shot examples from this seed."""
         self.seed = seed
         self._sampler = None
+        self.__dict__.pop("sampler", None)
 
     def check_fitness(self, doc_ids: Sequence[int] | None = None) -> None:
         """Refuse a format on fields that are not raw; warn if literal text would appear twice.
@@ -365,7 +366,7 @@ class ConfigurableTask(TaskDocs):
         with self._located():
             return make_sampler(
                 "first_n" if settings.get("ids") else settings.get("sampler"),
-                self.fewshot_docs,
+                self.shot_pool,
                 self.pool_rules,
                 count=count,
                 seed=self.seed,

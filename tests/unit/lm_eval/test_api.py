@@ -185,6 +185,23 @@ def test_build_all_requests_shares_docs_among_ranks() -> None:
         task.build_all_requests(apply_chat_template=True)
 
 
+def test_examples_as_programs_get_at_them() -> None:
+    class Own(ConfigurableTask):
+        def fewshot_docs(self) -> Any:
+            return ROWS[:2]
+
+    task, own = ConfigurableTask(sums()), Own(sums())
+    assert list(task.fewshot_docs()) == ROWS
+    first, second = (task.sampler.sample(3, eval_doc=ROWS[0]) for _ in range(2))
+    assert (len(first), ROWS[0] in first) == (3, False)
+    assert first != second
+    task.set_fewshot_seed(task.seed)
+    assert task.sampler.sample(3, eval_doc=ROWS[0]) == first
+    assert {own.shots_for(doc, 1) for doc in ROWS[2:]} == {(0,), (1,)}
+    shuffled = task.dataset.shuffle(seed=3)["test"]
+    assert shuffled.to_list() == task.dataset["test"].shuffle(seed=3).to_list() != ROWS
+
+
 def test_under_a_format_requests_can_be_built_but_not_scored_by_hand() -> None:
     task = ConfigurableTask(sums(), format_name="mcqa")
     task.build_all_requests(limit=1)

@@ -233,8 +233,8 @@ class SweptTask(ConfigurableTask):
         return self._base.eval_docs
 
     @cached_property
-    def fewshot_docs(self) -> Sequence[Doc]:
-        return self._base.fewshot_docs
+    def shot_pool(self) -> Sequence[Doc]:
+        return self._base.shot_pool
 
     def shots(self, doc_id: int, count: int) -> tuple[int, ...]:
         """The examples of the doc in a run of all docs, whichever docs are asked now."""

@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,6 +49,8 @@ class LoadOptions:
     is_gptq: bool = False
     max_memory: Mapping[int | str, Any] | None = None
     offload_folder: str | None = None
+    passed: Mapping[str, Any] = field(default_factory=dict)
+    """More arguments for ``from_pretrained`` of the model."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,8 @@ def load(wanted: LoadOptions) -> LoadedModel:
     device_map = read_device_map(wanted.device_map)
     device = read_device(wanted.device) if device_map is None else None
     trusts = wanted.trust_remote_code
-    source = find_source(wanted.pretrained, wanted.revision)
+    is_offline = bool(wanted.passed.get("local_files_only"))
+    source = find_source(wanted.pretrained, wanted.revision, is_offline=is_offline)
     adapter = None if wanted.peft is None else find_source(wanted.peft, kind="peft")
     source = converted(source, load_gguf)
     config = load_config(source, trust_remote_code=trusts)
@@ -107,6 +110,7 @@ def load(wanted: LoadOptions) -> LoadedModel:
         quantization_config=quantization,
         max_memory=wanted.max_memory,
         offload_folder=wanted.offload_folder,
+        **wanted.passed,
     )
     if adapter is not None:
         model = load_adapter(model, adapter)
@@ -173,7 +177,8 @@ def _main_device(model: Any) -> Any:
 def _adopt(wanted: LoadOptions) -> LoadedModel:
     """A model object, left on its device and set to evaluation."""
     decided = ("revision", "dtype", "device_map", "peft", "attn_implementation", "quantization")
-    check_model(wanted.pretrained, {name: getattr(wanted, name) for name in decided})
+    values = {name: getattr(wanted, name) for name in decided} | dict(wanted.passed)
+    check_model(wanted.pretrained, values)
     model = _without_wrapper(wanted.pretrained.eval())
     source = source_of_model(model)
     if wanted.tokenizer is None:

@@ -58,6 +58,8 @@ _8BIT = (
     "llm_int8_has_fp16_weight",
 )
 GPTQ = ("autogptq", "gptqmodel")
+PASSED = ("variant", "config", "cache_dir", "local_files_only")
+"""Arguments that ``from_pretrained`` of the model gets as they are."""
 _QUANT_TYPES = ("nf4", "fp4")
 _SIZE = re.compile(r"\d+(\.\d+)?\s*[KMG]i?B", re.IGNORECASE)
 _SPREAD = "device_map=auto spreads a model over the GPUs there are, as far as their memory goes."
@@ -66,10 +68,6 @@ _FOREIGN = {
     "tp_plan": _SPREAD,
     "delta": "Add the delta weights to the model and save it; then give its folder.",
     "subfolder": "",
-    "local_files_only": "Set HF_HUB_OFFLINE=1.",
-    "variant": "Give a folder with the weights that you want.",
-    "config": "Load the model yourself, and give it as pretrained.",
-    "cache_dir": "Set HF_HUB_CACHE=FOLDER.",
     **dict.fromkeys(("token", "use_auth_token"), "Set HF_TOKEN, or run `hf auth login`."),
     "use_accelerate": _SPREAD,
 }
@@ -144,7 +142,7 @@ def check_foreign(foreign: Mapping[str, Any], valid: Sequence[str]) -> None:
     for name, value in foreign.items():
         if name in (*_4BIT, *_8BIT, "subfolder") or (name in GPTQ and value is True):
             continue
-        if name in ("torch_dtype", "use_safetensors", "use_cache"):
+        if name in ("torch_dtype", "use_safetensors", "use_cache", *PASSED):
             continue  # dtype, and what decides only how fast weights and prefixes are read
         if name not in _FOREIGN:
             raise UsageError(

@@ -72,10 +72,13 @@ class ModelSource:
         return arguments
 
 
-def find_source(name: str, revision: str | None = None, *, kind: str = "pretrained") -> ModelSource:
+def find_source(
+    name: str, revision: str | None = None, *, kind: str = "pretrained", is_offline: bool = False
+) -> ModelSource:
     """Where the files of ``name`` are; an error, which names the argument, if there are none.
 
-    ``kind`` is the argument: ``pretrained``, ``tokenizer`` or ``peft``.
+    ``kind`` is the argument: ``pretrained``, ``tokenizer`` or ``peft``. ``is_offline``: the hub is not
+    asked.
     """
     path = Path(name).expanduser()
     is_local = name.endswith(".gguf") or path.exists()
@@ -100,7 +103,7 @@ def find_source(name: str, revision: str | None = None, *, kind: str = "pretrain
             f"There is no folder {path}. Give {kind}= a folder with {files}, a .gguf file, or a hub "
             "name such as gpt2 or organisation/model."
         )
-    commit, is_cached = _HubName(name, revision or "main", kind).find()
+    commit, is_cached = _HubName(name, revision or "main", kind, is_offline).find()
     return ModelSource(
         name, name, revision=revision, is_local=False, only_cache=is_cached, commit=commit
     )
@@ -145,6 +148,7 @@ class _HubName:
     name: str
     revision: str
     kind: str
+    is_offline: bool = False
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -158,8 +162,8 @@ class _HubName:
 
         try:
             cached = self._cached_commit()
-            if constants.HF_HUB_OFFLINE:
-                reason = "HF_HUB_OFFLINE is set"
+            if constants.HF_HUB_OFFLINE or self.is_offline:
+                reason = f"{'local_files_only' if self.is_offline else 'HF_HUB_OFFLINE'} is set"
             else:
                 return self._commit(), False
         except HFValidationError as error:
@@ -255,7 +259,9 @@ def check_model(model: Any, decided: dict[str, Any]) -> None:
             f"nor a module with {', '.join(_NEEDED)} whose forward returns `.logits`. Give such a "
             "model, a hub name, a folder, or a .gguf file."
         )
-    names = [name for name, value in decided.items() if value not in (None, False, "auto", "main")]
+    names = [
+        name for name, value in decided.items() if value not in (None, False, "auto", "main", {})
+    ]
     if names:
         raise UsageError(
             f"pretrained is a model that is loaded already, so {listing(names)} cannot be obeyed. "

@@ -107,7 +107,7 @@ def test_the_pool() -> None:
     splits = {name: rows(name, 5) for name in ("test", "train", "dev", "shots")}
 
     def pool(**keys: Any) -> str:
-        drawn = task(custom_dataset=lambda: splits, **keys).fewshot_docs[0]["question"]
+        drawn = task(custom_dataset=lambda: splits, **keys).shot_pool[0]["question"]
         return str(drawn).rstrip("0123456789?")
 
     assert pool() == "train"

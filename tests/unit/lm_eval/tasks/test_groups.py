@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,6 +38,38 @@ def test_a_group_is_made_by_hand() -> None:
     assert Group.from_config(GroupConfig("g")).to_dict()["group"] == "g"
     with pytest.raises(ConfigError, match="unknown key 'weigth' in aggregate_metric_list"):
         Group("g", aggregate_metric_list=[{"metric": "acc", "weigth": 1}])
+
+
+def test_a_group_as_programs_write_it() -> None:
+    one: Any = {"metric": "acc", "filter_list": "none"}
+    config = GroupConfig("g", task="t", aggregate_metric_list=one)  # type: ignore[arg-type]
+    assert config.task == ["t"]
+    assert config.aggregate_metric_list == [GroupScore("acc", filter_list=["none"])]
+    assert GroupConfig("g").aggregate_metric_list is None
+    group = Group.from_config({"group": "g", "aggregate_metric_list": one})
+    assert group.aggregate_metric_list == config.aggregate_metric_list
+    with pytest.raises(ConfigError, match="aggregation must be mean, not 'median'"):
+        GroupScore("acc", aggregation="median")
+
+
+def test_keys_beside_the_name_of_a_group_are_for_its_tasks(manager: TaskManager) -> None:
+    for name in ("all", "all@qa"):
+        loaded = manager.load([{"group": name, "num_fewshot": 3}])
+        assert list(loaded["groups"]) == [name, name.replace("all", "all::inner")]
+        assert {task.config.num_fewshot for task in loaded["tasks"].values()} == {3}
+
+
+def test_a_name_given_with_as_can_be_typed_and_is_of_one_task(tmp_path: Path) -> None:
+    def load(selector: str, name: str) -> dict[str, Any]:
+        inner = {"group": "inner", "task": [{"task": "demo_mcq", "as": name, "num_fewshot": 2}]}
+        (tmp_path / "g.yaml").write_text(json.dumps({"group": "g", "task": ["demo_mcq", inner]}))
+        return TaskManager(include_path=tmp_path).load(selector)["tasks"]
+
+    for selector in ("mine", "mine@cloze", "g::mine"):
+        ((name, task),) = load(selector, "mine").items()
+        assert (name, task.config.num_fewshot) == (selector.removeprefix("g::"), 2)
+    with pytest.raises(ConfigError, match=r"`as: gsm8k` is the task of .*gsm8k\.yaml"):
+        load("g", "gsm8k")
 
 
 def test_members_are_added_found_and_taken_out(manager: TaskManager) -> None:

@@ -63,7 +63,7 @@ def test_rows_that_the_task_is_about(where: str) -> None:
     asked = task(where=where)
     assert [doc["question"] for doc in asked.eval_docs] == [f"q{n}" for n in range(2, 30, 3)]
     assert asked.rows_total == 30
-    assert len(asked.fewshot_docs) == 10
+    assert len(asked.shot_pool) == 10
 
 
 def test_a_column_of_true_and_false() -> None:
@@ -74,9 +74,9 @@ def test_a_column_of_true_and_false() -> None:
 def test_the_pool_may_have_rows_of_its_own() -> None:
     law = "{{ subject == 'law' }}"
     both = task(where=law, fewshot_split="dev", fewshot_config={"where": None})
-    assert (len(both.eval_docs), len(both.fewshot_docs)) == (10, 30)
+    assert (len(both.eval_docs), len(both.shot_pool)) == (10, 30)
     other = task(fewshot_split="dev", fewshot_config={"where": law})
-    assert (len(other.eval_docs), len(other.fewshot_docs)) == (30, 10)
+    assert (len(other.eval_docs), len(other.shot_pool)) == (30, 10)
 
 
 def test_where_that_keeps_nothing_names_what_there_is() -> None:
@@ -104,7 +104,7 @@ def test_the_quick_way_keeps_what_the_template_would(values: list[Any]) -> None:
 def test_examples_have_the_value_of_the_doc() -> None:
     asked = task(fewshot_match="subject", fewshot_split="dev")
     for doc_id, doc in enumerate(asked.eval_docs):
-        shots = [asked.fewshot_docs[place] for place in asked.shots(doc_id, 4)]
+        shots = [asked.shot_pool[place] for place in asked.shots(doc_id, 4)]
         assert len(shots) == 4
         assert {shot["subject"] for shot in shots} == {doc["subject"]}
 
@@ -113,11 +113,11 @@ def test_a_task_of_one_subject_shows_the_same_examples() -> None:
     whole = task(fewshot_match="subject", fewshot_split="dev")
     law = task(where="{{ subject == 'law' }}", fewshot_split="dev")
     of_whole = {
-        doc["question"]: [whole.fewshot_docs[at] for at in whole.shots(doc_id, 3)]
+        doc["question"]: [whole.shot_pool[at] for at in whole.shots(doc_id, 3)]
         for doc_id, doc in enumerate(whole.eval_docs)
     }
     for doc_id, doc in enumerate(law.eval_docs):
-        assert [law.fewshot_docs[at] for at in law.shots(doc_id, 3)] == of_whole[doc["question"]]
+        assert [law.shot_pool[at] for at in law.shots(doc_id, 3)] == of_whole[doc["question"]]
 
 
 def test_an_example_that_cannot_be_shown_is_replaced_by_one_of_the_same_subject() -> None:
@@ -125,7 +125,7 @@ def test_an_example_that_cannot_be_shown_is_replaced_by_one_of_the_same_subject(
     asked = task(
         rows, fewshot_match="subject", fewshot_split="dev", fewshot_config={"sampler": "first_n"}
     )
-    shots = [asked.fewshot_docs[place] for place in asked.shots(2, 3)]
+    shots = [asked.shot_pool[place] for place in asked.shots(2, 3)]
     assert [shot["question"] for shot in shots] == ["q20", "q26", "q23"]
 
 
@@ -186,7 +186,7 @@ def test_known_bad_docs_are_no_examples() -> None:
         assert all(shot % 2 == 0 and shot > 4 for shot in asked.shots(doc_id, 3))
     other = task(skip_docs={"odd": "{{ doc['Level No'] % 2 == 1 }}"}, fewshot_split="dev")
     places = [place for doc_id in range(0, 30, 2) for place in other.shots(doc_id, 3)]
-    assert all(other.fewshot_docs[place]["Level No"] % 2 == 0 for place in places)
+    assert all(other.shot_pool[place]["Level No"] % 2 == 0 for place in places)
 
 
 def test_every_format_is_judged_without_known_bad_docs() -> None:
