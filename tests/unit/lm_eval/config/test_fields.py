@@ -252,8 +252,6 @@ def test_none_may_be_tested_for() -> None:
         "{{ [0] * 1000000000 }}",
         "{{ question * 10000000 }}",
         "{{ 9 ** 100000000 }}",
-        "{{ 'a'.ljust(1000000000) }}",
-        "{{ question.zfill(1000000000) }}!",
         "{{ range(1000000000) }}",
         "{% for i in range(1000000000) %}{% endfor %}",
     ],
