@@ -23,7 +23,7 @@ from lm_eval.formats.compile import (
     get_format,
     is_format,
 )
-from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source, unwrapped
+from lm_eval.formats.jinja import JinjaField, choice_source, target_source, text_source
 from lm_eval.formats.languages import in_language
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.templates import (
@@ -37,7 +37,7 @@ from lm_eval.formats.templates import (
 )
 from lm_eval.registry import TEMPLATES
 from lm_eval.tasks.checks import ANYTHING, check_values, with_rows_of_files
-from lm_eval.tasks.prompts import FormatPrompts, RawFields
+from lm_eval.tasks.prompts import FormatPrompts, RawFields, unwrapped
 
 if TYPE_CHECKING:
     from lm_eval.tasks.keys.sample_rows import SampleUse

@@ -9,8 +9,7 @@ import pytest
 
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.errors import FormatError, LmEvalWarning
-from lm_eval.formats.jinja import unwrapped
-from lm_eval.tasks.prompts import RawFields
+from lm_eval.tasks.prompts import RawFields, unwrapped
 from tests.support.choice_task import choice_task
 
 DOCS = [
