@@ -13,7 +13,7 @@ from typing import Any
 
 from lm_eval.config.arguments import parse_pairs
 from lm_eval.config.fields import shorten
-from lm_eval.config.yaml import PathLike, key_line, load_yaml
+from lm_eval.config.yaml import PathLike, load_yaml, locate_key
 from lm_eval.errors import LmEvalError, did_you_mean, listing
 from lm_eval.registry import MODELS
 from lm_eval.support.secrets import redacted
@@ -434,6 +434,6 @@ def _located(error: ConfigurationError, path: str, keys: tuple[str, ...]) -> Con
     """The error with file and line, if there is a file."""
     if not path:
         return error
-    line = key_line(path, keys)
-    where = path if line is None else f"{path}, line {line}"
+    found, line = locate_key(path, keys) or (path, None)
+    where = found if line is None else f"{found}, line {line}"
     return ConfigurationError(f"{where}: {error}", path=path, line=line, key=keys[-1])

@@ -1,6 +1,6 @@
 """Configuration as people write it: YAML files and field specs.
 
-Read in this order: limits, filters, fields, functions, yaml_errors, yaml, schema, arguments.
+Read in this order: limits, filters, fields, functions, yaml, schema, arguments.
 """
 
 from lm_eval.addresses.finder import attributes_of

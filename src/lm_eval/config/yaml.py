@@ -8,6 +8,7 @@ before anything is built. ``locate_key`` finds a key again for errors.
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import warnings
@@ -18,24 +19,23 @@ from typing import Any
 import yaml
 
 from lm_eval.config.functions import FunctionRef
-from lm_eval.config.yaml_errors import (
-    MAX_DEPTH,
-    check_expansion,
-    find_key,
-    find_pair,
-    include_values,
-    kind_of,
-    line_of,
-    nearest_file,
-    syntax_error,
-    too_deep,
-    unreadable_character,
+from lm_eval.errors import (
+    ConfigError,
+    IncludeError,
+    LmEvalError,
+    LmEvalWarning,
+    YamlSyntaxError,
+    did_you_mean,
+    listing,
 )
-from lm_eval.errors import ConfigError, IncludeError, LmEvalError, LmEvalWarning
 
 PathLike = str | os.PathLike[str]
 SafeLoader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """PyYAML's safe loader, in C where there is one."""
+MAX_EXPANDED_VALUES = 1_000_000
+"""How many values a file may hold once each ``*alias`` is written out."""
+MAX_DEPTH = 200
+"""How deeply lists and mappings may be nested; far more would overflow the C loader's stack."""
 
 
 def load_yaml(
@@ -120,7 +120,6 @@ def _include_list(value: Any, path: str) -> list[str]:
             raise IncludeError(
                 f"{path}: `include` takes a file name or a list of file names, not {entry!r}.",
                 path=path,
-                line=key_line(path, ("include",)),
             )
     return entries
 
@@ -136,15 +135,13 @@ def _check_target(
             f"{target} {what}: {_arrows(route)}; first reached by {_arrows(earlier)}. "
             f"Each file may be included once; remove one of the two.",
             path=parent,
-            line=key_line(parent, ("include",)),
         )
     if "\0" in target or not os.path.isfile(target):
         raise IncludeError(
             f"{parent} includes {entry!r}, but there is no file {target!r}."
-            f"{nearest_file(target)} Paths are relative to the file with the `include`. "
+            f"{_nearest_file(target)} Paths are relative to the file with the `include`. "
             f"Chain: {_arrows(route)}.",
             path=parent,
-            line=key_line(parent, ("include",)),
         )
 
 
@@ -183,12 +180,11 @@ def parse_yaml(
             raise ConfigError(f"{source} is empty. It needs 'key: value' lines.", path=source)
         if not isinstance(node, yaml.MappingNode):
             raise ConfigError(
-                f"{source} holds a {kind_of(node)}, not a mapping. It needs 'key: value' lines.",
+                f"{source} holds a {_kind_of(node)}, not a mapping. It needs 'key: value' lines.",
                 path=source,
-                line=line_of(node),
             )
         if "&" in text and "*" in text:
-            check_expansion(node, source)
+            _check_expansion(node, source)
         return _construct(loader, node, text, source)
     finally:
         loader.dispose()
@@ -221,8 +217,8 @@ class _Loader(SafeLoader):  # type: ignore[misc]  # C or Python, known only when
             if key in seen:
                 # Files that people bring have such slips and load elsewhere, the last one counting.
                 warnings.warn(
-                    f"{self.source}: the key {key!r} occurs twice, on line {line_of(seen[key])} and "
-                    f"on line {line_of(key_node)}; the last one counts. Keep one of the two.",
+                    f"{self.source}: the key {key!r} occurs twice, on line {_line_of(seen[key])} and "
+                    f"on line {_line_of(key_node)}; the last one counts. Keep one of the two.",
                     LmEvalWarning,
                     stacklevel=2,
                 )
@@ -230,11 +226,11 @@ class _Loader(SafeLoader):  # type: ignore[misc]  # C or Python, known only when
 
 
 def _construct_function(loader: _Loader, node: yaml.Node) -> FunctionRef:
-    line = line_of(node)
+    line = _line_of(node)
     if not isinstance(node, yaml.ScalarNode):
         raise ConfigError(
             f"{loader.source}, line {line}: `!function` takes a name such as `utils.process_docs`, "
-            f"not a {kind_of(node)}.",
+            f"not a {_kind_of(node)}.",
             path=loader.source,
             line=line,
         )
@@ -252,15 +248,11 @@ def _construct_function(loader: _Loader, node: yaml.Node) -> FunctionRef:
 def _construct_unknown(loader: _Loader, node: yaml.Node) -> Any:
     tag = node.tag.replace("tag:yaml.org,2002:", "!!")
     raise ConfigError(
-        f"{loader.source}, line {line_of(node)}: unknown tag `{tag}`. The only tag known here is "
+        f"{loader.source}, line {_line_of(node)}: unknown tag `{tag}`. The only tag known here is "
         f"`!function module.function`; put a text that starts with '!' in quotes.",
         path=loader.source,
-        line=line_of(node),
+        line=_line_of(node),
     )
-
-
-_MAX_BITS = 1024
-"""Of a number, however it is written: ``59:59:…`` is one, to the base of 60."""
 
 
 def _guarded(construct: Callable[[Any, Any], Any]) -> Callable[[_Loader, yaml.Node], Any]:
@@ -268,17 +260,14 @@ def _guarded(construct: Callable[[Any, Any], Any]) -> Callable[[_Loader, yaml.No
 
     def guarded(loader: _Loader, node: yaml.Node) -> Any:
         try:
-            value = construct(loader, node)
-            if isinstance(value, int) and value.bit_length() > _MAX_BITS:
-                raise ValueError("it is too large")
-            return value
+            return construct(loader, node)
         except (ValueError, KeyError, OverflowError) as error:
             raise ConfigError(
-                f"{loader.source}, line {line_of(node)}: `{str(node.value)[:60]}` looks like a "
+                f"{loader.source}, line {_line_of(node)}: `{str(node.value)[:60]}` looks like a "
                 f"{node.tag.rpartition(':')[2]} but is not one ({error}). Put it in quotes if it is "
                 f"text.",
                 path=loader.source,
-                line=line_of(node),
+                line=_line_of(node),
             ) from None
 
     return guarded
@@ -296,7 +285,7 @@ def read_text(path: str) -> str:
     try:
         data = Path(path).read_bytes()
     except FileNotFoundError:
-        raise ConfigError(f"There is no file {path}.{nearest_file(path)}", path=path) from None
+        raise ConfigError(f"There is no file {path}.{_nearest_file(path)}", path=path) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise ConfigError(
@@ -317,14 +306,8 @@ def read_text(path: str) -> str:
 def _new_loader(text: str, source: str) -> _Loader:
     try:
         loader = _Loader(text)
-    except yaml.reader.ReaderError as error:
-        raise unreadable_character(error, text, source) from None
-    except UnicodeEncodeError:
-        raise ConfigError(
-            f"{source} holds a lone surrogate, which is not a character. YAML cannot hold it: take "
-            f"it out.",
-            path=source,
-        ) from None
+    except (yaml.YAMLError, UnicodeEncodeError) as error:
+        raise _syntax_error(error, text, source) from None
     loader.source = source
     return loader
 
@@ -333,21 +316,19 @@ def _compose(loader: _Loader, text: str, source: str) -> yaml.Node | None:
     try:
         node: yaml.Node | None = loader.get_single_node()
         return node
-    except yaml.reader.ReaderError as error:
-        raise unreadable_character(error, text, source) from None
-    except yaml.MarkedYAMLError as error:
-        raise syntax_error(error, text, source) from None
+    except yaml.YAMLError as error:
+        raise _syntax_error(error, text, source) from None
     except RecursionError:
-        raise too_deep(source) from None
+        raise _too_deep(source) from None
 
 
 def _construct(loader: _Loader, node: yaml.MappingNode, text: str, source: str) -> dict[str, Any]:
     try:
-        result: dict[Any, Any] = loader.construct_document(node)
+        result: Any = loader.construct_document(node)
     except yaml.MarkedYAMLError as error:
-        raise syntax_error(error, text, source) from None
+        raise _syntax_error(error, text, source) from None
     except RecursionError:
-        raise too_deep(source) from None
+        raise _too_deep(source) from None
     if not isinstance(result, dict):  # a top-level `!!set` or the like
         raise ConfigError(f"{source} holds a {type(result).__name__}, not a mapping.", path=source)
     for key in result:
@@ -358,6 +339,119 @@ def _construct(loader: _Loader, node: yaml.MappingNode, text: str, source: str) 
                 path=source,
             )
     return result
+
+
+# What is wrong with a text
+
+
+_NOT_YAML = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_LINES = re.compile(r"\r\n|[\n\r\x85\u2028\u2029]")
+
+
+def _syntax_error(error: Exception, text: str, source: str) -> YamlSyntaxError:
+    """The error for a text that is not YAML, with its line and a caret."""
+    mark = None
+    hint = (
+        "Check indentation, quotes and brackets; put a text in quotes if it holds ': ' or starts with "
+        "{{, [, *, &, !, % or @."
+    )
+    if isinstance(error, yaml.MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        words = " ".join(part for part in (error.context, error.problem) if part)
+        if "end of stream" in words and error.context_mark is not None:
+            mark = error.context_mark  # the end of the file tells nobody where the quote was opened
+    if mark is not None:
+        row, column = mark.line, mark.column
+    else:
+        match = _NOT_YAML.search(text)
+        before = _LINES.split(text[: match.start()] if match else "")
+        row, column = len(before) - 1, len(before[-1])
+        shown = f"U+{ord(match[0]):04X}" if match else str(error)
+        words, hint = f"the character {shown} is not allowed in YAML", "Remove it."
+    line = [*_LINES.split(text), ""][row]
+    if "\t" in line[: len(line) - len(line.lstrip())]:
+        hint = "This line is indented with a tab; YAML wants spaces."
+    return YamlSyntaxError(
+        f"{source}, line {row + 1}, column {column + 1}: {words}.\n{excerpt(line, column)}\n{hint}",
+        path=source,
+        line=row + 1,
+    )
+
+
+def excerpt(line: str, column: int, *, width: int = 78) -> str:
+    """The part of a line around a 0-based ``column``, with a caret below it."""
+    start = max(0, min(column - width // 2, len(line) - width))
+    end = start + width
+    head, tail = "…" if start else "", "…" if end < len(line) else ""
+    shown = "".join(map(_picture, line[start:end]))
+    return f"    {head}{shown}{tail}\n    {' ' * (len(head) + column - start)}^"
+
+
+def _picture(char: str) -> str:
+    """A control character as its picture (``␀``), as wide as one letter."""
+    if char < " ":
+        return chr(0x2400 + ord(char))
+    return char if char.isprintable() else "�"
+
+
+def _kind_of(node: yaml.Node) -> str:
+    if isinstance(node, yaml.SequenceNode):
+        return "list"
+    return "mapping" if isinstance(node, yaml.MappingNode) else "single value"
+
+
+def _line_of(node: yaml.Node) -> int:
+    """The 1-based line on which a node begins."""
+    return int(node.start_mark.line) + 1
+
+
+def _nearest_file(path: str) -> str:
+    """The end of a message about a missing file: what its folder holds instead."""
+    folder, name = os.path.split(path)
+    try:
+        names = sorted(os.listdir(folder or "."))
+    except (OSError, ValueError):
+        return f" There is no folder {folder!r} either."
+    yaml_files = [name for name in names if name.endswith((".yaml", ".yml"))]
+    return did_you_mean(name, names) or f" YAML files in that folder: {listing(yaml_files, 8)}."
+
+
+# Depth and aliases
+
+
+def _too_deep(source: str) -> ConfigError:
+    return ConfigError(
+        f"{source} is nested more than {MAX_DEPTH} levels deep. Use fewer.", path=source
+    )
+
+
+def _check_expansion(root: yaml.Node, source: str) -> None:
+    """Refuse aliases that contain themselves, or that would write out to a huge file."""
+    try:
+        size = _expanded(root, {})
+    except RecursionError:
+        raise _too_deep(source) from None
+    if size > MAX_EXPANDED_VALUES:
+        what = f"expands to more than {MAX_EXPANDED_VALUES:,} values"
+        what = "refers to itself" if size == math.inf else what
+        raise ConfigError(
+            f"{source}: with its aliases ('*name') written out, a value {what}. Write it out, or use "
+            "fewer aliases.",
+            path=source,
+        )
+
+
+def _expanded(node: yaml.Node, known: dict[int, float]) -> float:
+    """How many values a node holds once each alias is written out; infinite within itself."""
+    if id(node) not in known:
+        known[id(node)] = math.inf
+        children: list[yaml.Node] = []
+        if isinstance(node, yaml.MappingNode):
+            children = [child for pair in node.value for child in pair]
+        elif isinstance(node, yaml.SequenceNode):
+            children = node.value
+        known[id(node)] = 1 + sum([_expanded(child, known) for child in children])
+    return known[id(node)]
 
 
 def check_depth(text: str, source: str) -> None:
@@ -374,22 +468,12 @@ def check_depth(text: str, source: str) -> None:
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             if depth > MAX_DEPTH:
-                raise too_deep(source)
+                raise _too_deep(source)
     except (yaml.YAMLError, UnicodeEncodeError):
         return  # composing it says where and why
 
 
 # Where a key is, for errors
-
-
-def key_line(path: PathLike, key_path: Sequence[str | int]) -> int | None:
-    """The 1-based line of a key in this file, such as ``("formats", "mcqa", "instrution")``.
-
-    A number in ``key_path`` counts list items. None if the key is not there or the file cannot be
-    read. Parses the file again, so it is for error messages.
-    """
-    node = find_key(composed(os.fspath(path)), key_path)
-    return None if node is None else line_of(node)
 
 
 def locate_key(path: PathLike, key_path: Sequence[str | int]) -> tuple[str, int] | None:
@@ -403,10 +487,10 @@ def _locate(path: str, key_path: tuple[str | int, ...], seen: set[str]) -> tuple
     seen.add(identity)
     if not key_path or root is None:
         return None
-    if find_pair(root, str(key_path[0])) is not None:
-        node = find_key(root, key_path)  # a local key hides the included one altogether
-        return None if node is None else (path, line_of(node))
-    for entry in reversed(include_values(root)):
+    if _find_pair(root, str(key_path[0])) is not None:
+        node = _find_key(root, key_path)  # a local key hides the included one altogether
+        return None if node is None else (path, _line_of(node))
+    for entry in reversed(_include_values(root)):
         target = os.path.normpath(os.path.join(os.path.dirname(path), entry))
         location = _locate(target, key_path, seen)
         if location is not None:
@@ -426,3 +510,48 @@ def composed(path: str) -> yaml.Node | None:
             loader.dispose()
     except LmEvalError:
         return None
+
+
+def _include_values(root: yaml.Node) -> list[str]:
+    """The files that a mapping includes, as it names them."""
+    pair = _find_pair(root, "include")
+    if pair is None:
+        return []
+    value = pair[1]
+    nodes = value.value if isinstance(value, yaml.SequenceNode) else [value]
+    return [node.value for node in nodes if isinstance(node, yaml.ScalarNode)]
+
+
+def _find_key(node: yaml.Node | None, key_path: Sequence[str | int]) -> yaml.Node | None:
+    """The node of a key, by the keys and list positions that lead to it."""
+    key_node = node
+    for step in key_path:
+        if isinstance(node, yaml.SequenceNode) and isinstance(step, int):
+            if not -len(node.value) <= step < len(node.value):
+                return None
+            key_node = node = node.value[step]
+            continue
+        pair = _find_pair(node, str(step))
+        if pair is None:
+            return None
+        key_node, node = pair
+    return key_node if key_path else None
+
+
+def _find_pair(
+    node: yaml.Node | None, key: str, seen: set[int] | None = None
+) -> tuple[yaml.Node, yaml.Node] | None:
+    """The key and value nodes of ``key``: the mapping's own, else from its ``<<``."""
+    seen = set() if seen is None else seen
+    if not isinstance(node, yaml.MappingNode) or id(node) in seen:
+        return None
+    seen.add(id(node))
+    merged: list[yaml.Node] = []
+    for key_node, value_node in node.value:
+        if key_node.tag.endswith(":merge"):
+            is_list = isinstance(value_node, yaml.SequenceNode)
+            merged += value_node.value if is_list else [value_node]
+        elif isinstance(key_node, yaml.ScalarNode) and key_node.value == key:
+            return key_node, value_node
+    pairs = (_find_pair(source, key, seen) for source in merged)
+    return next((pair for pair in pairs if pair is not None), None)

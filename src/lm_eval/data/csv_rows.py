@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from lm_eval.config.yaml_errors import excerpt
+from lm_eval.config.yaml import excerpt
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, listing
 

@@ -19,7 +19,7 @@ from sys import intern
 from typing import Any
 
 from lm_eval.config.limits import check_data_size, max_data_bytes
-from lm_eval.config.yaml_errors import excerpt
+from lm_eval.config.yaml import excerpt
 from lm_eval.data.csv_rows import read_csv_text
 from lm_eval.data.packed import RowCollector
 from lm_eval.data.table import Table
