@@ -51,14 +51,14 @@ SUMS: dict[str, Any] = {
     "metadata": {"summary": "Adding two numbers", "language": "en", "n": 1200, "licence": "CC0"},
 }
 LIST = """\
-  Task       Docs  Language  Kind     Asked as     Tags                    Licence     Summary
-
+Task          Docs  Language  Kind     Asked as     Tags                    Licence     Summary
+─────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
 tasks/
-  quiz (3)     22  3 lang.   choices  mcqa 2-shot  knowledge multilingual  gated, MIT  Pub questions in three languages
+  quiz (3)      22  3 lang.   choices  mcqa 2-shot  knowledge multilingual  gated, MIT  Pub questions in three languages
 
 tasks/more/
-  plain                      choices  mcqa                                             plain.yaml
-  sums      1,200  en        text     cot          adding                  CC0         Adding two numbers
+  plain                       choices  mcqa                                             plain.yaml
+  sums       1,200  en        text     cot          adding                  CC0         Adding two numbers
 """  # noqa: E501
 
 

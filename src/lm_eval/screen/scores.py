@@ -7,13 +7,12 @@ first if space is short; then the shares of what was parsed; then every name get
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-
-from rich.cells import cell_len
 
 from lm_eval.scoring.results import GroupResult, TaskResult
 from lm_eval.stats.estimates import Estimate
+from lm_eval.support.columns import Cells, Column, FittingTable
 from lm_eval.support.numbers import Glyphs, Scale, glyphs_for, interval, number, percent, scale_for
 from lm_eval.support.terminal import visible
 
@@ -42,15 +41,6 @@ class ScoreRow:
     is_format: bool = False
     """Whether the name is that of a format alone."""
     is_group: bool = False
-
-
-@dataclass(frozen=True)
-class ScoreColumn:
-    """One column of figures: its heading, and what it shows of a row."""
-
-    heading: str
-    cell: Callable[[ScoreRow], str]
-    is_number: bool = True
 
 
 def score_rows(
@@ -163,19 +153,34 @@ def score_lines(
 
     If it ``is_full``, no column of figures is left out for lack of space.
     """
-    names = _padded([_name_heading(rows), *(row.name for row in rows)])
+    cells = [_cells(row) for row in rows]
     figures, parsed = _figures(rows), _parsed_columns(rows)
-    left = [names, *(_block(column, rows) for column in figures)]
-    right = [_block(column, rows) for column in parsed]
     # The share parsed says most, and goes last.
-    for after in (right,) if is_full else (right, right[:1], []):
-        room = width - sum(cell_len(GAP + block[0]) for block in (*left, *after))
+    for after in (parsed,) if is_full else (parsed, parsed[:1], []):
+        table = FittingTable([*figures, *after], [cells], has_rule=False)
+        room = width - table.width - 1
         if room >= LEAST_PICTURE and _share_a_scale(rows):
-            picture = _picture(rows, min(room, MOST_PICTURE), encoding)
-            return _joined([*left, picture, *after])
-        if room + len(GAP) >= 0:
-            return _joined([*left, *after])
-    return _stacked(rows, [*figures, *parsed])
+            heading, bars = _picture(rows, min(room, MOST_PICTURE), encoding)
+            picture = Column("picture", heading, stays=True)
+            drawn = [cell.replace(picture=bar) for cell, bar in zip(cells, bars, strict=True)]
+            return FittingTable([*figures, picture, *after], [drawn], has_rule=False).lines(None)
+        if room >= -len(GAP):
+            return table.lines(None)
+    return FittingTable([*figures, *parsed], [cells], has_rule=False).lines(width)
+
+
+def _cells(row: ScoreRow) -> Cells:
+    return Cells(
+        name=row.name,
+        metric=row.metric,
+        items=f"{row.num_docs:,}",
+        shots="" if row.num_fewshot is None else f"{row.num_fewshot}",
+        value=number(row.estimate.value if row.estimate is not None else None),
+        interval=interval(row.estimate),
+        parsed=percent(*row.parsed) if row.parsed else "",
+        if_parsed="" if row.if_parsed is None else number(row.if_parsed),
+        at_most="" if row.at_most is None else number(row.at_most),
+    )
 
 
 def _share_a_scale(rows: Sequence[ScoreRow]) -> bool:
@@ -191,67 +196,32 @@ def _name_heading(rows: Sequence[ScoreRow]) -> str:
     return "Format" if is_one_task and rows[0].is_format else "Task"
 
 
-def _figures(rows: Sequence[ScoreRow]) -> list[ScoreColumn]:
+def _figures(rows: Sequence[ScoreRow]) -> list[Column]:
     """The columns before the picture; what all rows share is in the heading of the screen."""
     metrics = {row.metric for row in rows}
-    columns = []
+    columns = [Column("name", _name_heading(rows), stays=True)]
     if len(metrics) > 1:
-        columns.append(ScoreColumn("Metric", lambda row: row.metric, is_number=False))
+        columns.append(Column("metric", "Metric"))
     if len({row.num_docs for row in rows}) > 1:
-        columns.append(ScoreColumn("Items", lambda row: f"{row.num_docs:,}"))
+        columns.append(Column("items", "Items", is_number=True))
     if len({row.num_fewshot for row in rows if not row.is_group}) > 1:
-        columns.append(
-            ScoreColumn(
-                "Shots", lambda row: "" if row.num_fewshot is None else f"{row.num_fewshot}"
-            )
-        )
+        columns.append(Column("shots", "Shots", is_number=True))
     heading = "Score" if len(metrics) > 1 else metrics.pop()
-    value = ScoreColumn(
-        heading, lambda row: number(row.estimate.value if row.estimate is not None else None)
-    )
-    columns.append(value)
-    if any(interval(row.estimate) for row in rows):
-        columns.append(ScoreColumn("95 % CI", lambda row: interval(row.estimate), is_number=False))
-    return columns
+    return [*columns, Column("value", heading, is_number=True), Column("interval", "95 % CI")]
 
 
-def _parsed_columns(rows: Sequence[ScoreRow]) -> list[ScoreColumn]:
-    if not any(row.parsed for row in rows):
-        return []
+def _parsed_columns(rows: Sequence[ScoreRow]) -> list[Column]:
     metrics = {row.metric for row in rows if row.parsed}
     what = metrics.pop() if len(metrics) == 1 else "score"
-    columns = [ScoreColumn("Parsed", lambda row: percent(*row.parsed) if row.parsed else "")]
-    if any(row.if_parsed is not None for row in rows):
-        columns.append(
-            ScoreColumn(
-                f"{what} if parsed",
-                lambda row: "" if row.if_parsed is None else number(row.if_parsed),
-            )
-        )
-    if any(row.at_most is not None for row in rows):
-        columns.append(
-            ScoreColumn("At most", lambda row: "" if row.at_most is None else number(row.at_most))
-        )
-    return columns
+    return [
+        Column("parsed", "Parsed", is_number=True),
+        Column("if_parsed", f"{what} if parsed", is_number=True),
+        Column("at_most", "At most", is_number=True),
+    ]
 
 
-def _block(column: ScoreColumn, rows: Sequence[ScoreRow]) -> list[str]:
-    """The heading and the cells, all of one width."""
-    return _padded([column.heading, *(column.cell(row) for row in rows)], right=column.is_number)
-
-
-def _padded(cells: Sequence[str], *, right: bool = False) -> list[str]:
-    width = max(map(cell_len, cells))
-    spaces = [" " * (width - cell_len(cell)) for cell in cells]
-    return [s + c if right else c + s for c, s in zip(cells, spaces, strict=True)]
-
-
-def _joined(blocks: Sequence[Sequence[str]]) -> list[str]:
-    return [GAP.join(cells).rstrip() for cells in zip(*blocks, strict=True)]
-
-
-def _picture(rows: Sequence[ScoreRow], columns: int, encoding: str) -> list[str]:
-    """A bar for each row on one scale, with a mark where guessing would be."""
+def _picture(rows: Sequence[ScoreRow], columns: int, encoding: str) -> tuple[str, list[str]]:
+    """A bar for each row on one scale, with a mark where guessing would be, and their heading."""
     glyphs = glyphs_for(encoding)
     chances = {round(row.chance, 4) for row in rows if row.chance is not None}
     ends = [
@@ -267,7 +237,7 @@ def _picture(rows: Sequence[ScoreRow], columns: int, encoding: str) -> list[str]
         heading = _above(f"chance {number(chances.pop(), 2)}", scale, rows)
     elif chances:
         heading = f"{_mark(glyphs)} chance"
-    return [f"{line:{columns}}" for line in (heading, *lines)]
+    return f"{heading:{columns}}", lines
 
 
 def _above(text: str, scale: Scale, rows: Sequence[ScoreRow]) -> str:
@@ -292,13 +262,3 @@ def _bar(row: ScoreRow, scale: Scale, glyphs: Glyphs) -> str:
 
 def _mark(glyphs: Glyphs) -> str:
     return "┊" if glyphs.line == "─" else ":"
-
-
-def _stacked(rows: Sequence[ScoreRow], columns: Sequence[ScoreColumn]) -> list[str]:
-    """For a narrow terminal: each name, and its figures below."""
-    lines = []
-    for row in rows:
-        cells = [(column.heading, column.cell(row)) for column in columns]
-        lines.append(row.name)
-        lines += [f"  {heading} {cell}" for heading, cell in cells if cell]
-    return lines

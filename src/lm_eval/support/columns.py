@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from lm_eval.support.terminal import Paragraph
+from lm_eval.support.terminal import cells_of, indented, wrapped
 
 if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-    from rich.table import Table
+    from rich.console import Console, ConsoleOptions, RenderResult
 
 
+_GAP = "  "
 _NARROWEST_TEXT = 12
 """A column of wrapped text can always be this narrow."""
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*\[\]<>|&#~$])")
@@ -33,13 +34,16 @@ class Column:
     wraps: bool = False
     stays: bool = False
     """Whether it is shown even if it is empty in every row."""
+    is_cut: bool = False
+    """Whether a cell that is too long is cut, and not continued on further lines."""
 
 
 class FittingTable:
-    """A Rich renderable that moves columns to lines below the table if space is short.
+    """A table as lines of text, and a Rich renderable of these lines.
 
-    Rows are objects with an attribute for each column and a ``name``, which begins such a line.
-    ``movable`` names the columns that become lines, in that order: a line for each row.
+    Rows are objects with an attribute for each column and a ``name``. If space is short, the columns
+    named in ``movable`` become lines below the table, in that order: a line for each row. ``has_rule``
+    draws a line below the heading.
     """
 
     def __init__(
@@ -47,11 +51,14 @@ class FittingTable:
         columns: Sequence[Column],
         sections: Sequence[Sequence[Any]],
         movable: Sequence[str] = (),
+        *,
+        has_rule: bool = True,
     ) -> None:
         self.sections = [section for section in sections if section]
         self.rows = [row for section in self.sections for row in section]
         self._columns = columns
         self._movable = movable
+        self._has_rule = has_rule
 
     def columns(self, without: Iterable[str] = ()) -> list[Column]:
         """The columns to show, except ``without``."""
@@ -59,18 +66,35 @@ class FittingTable:
         return [c for c in kept if c.stays or any(getattr(row, c.field) for row in self.rows)]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        unlimited = options.update(width=1000)
+        from rich.text import Text
+
+        heading, *lines = self.lines(options.max_width)
+        yield Text(heading, style="bold")
+        yield from map(Text, lines)
+
+    @property
+    def width(self) -> int:
+        """How wide the whole table is, with a blank after it."""
+        return _total([self._width(column) for column in self.columns()])
+
+    def fits(self, width: int) -> bool:
+        """Whether a screen of this width can show it without moving columns or cutting numbers."""
+        return _total([self._least(column) for column in self.columns()]) <= width
+
+    def lines(self, width: int | None) -> list[str]:
+        """The lines of the table, none wider than ``width`` if possible; None: as wide as it is."""
         for num_moved in range(len(self._movable) + 1):
             moved = self._movable[:num_moved]
-            table = self._table(moved)
-            if table.__rich_measure__(console, unlimited).maximum <= options.max_width:
+            columns = self.columns(moved)
+            widths = [self._width(column) for column in columns]
+            if width is None or _total(widths) <= width:
                 break
-        if self._least_width(moved) > options.max_width:  # numbers would be cut
-            yield from self._stacked()
-            return
-        yield from _unpadded(table, console, options)
-        lines = self._lines(moved)
-        yield from ["", *lines] if lines else []
+        width = width or _total(widths)
+        _narrow(widths, [self._least(column) for column in columns], width)
+        if _total(widths) > width:  # numbers would be cut
+            return self._stacked(width)
+        below = self._moved_cells(moved, width)
+        return [*self._laid_out(columns, widths), *([""] if below else []), *below]
 
     def markdown(self) -> list[str]:
         """The lines of the whole table as Markdown."""
@@ -84,74 +108,83 @@ class FittingTable:
             ),
         ]
 
-    def _table(self, without: Sequence[str]) -> Table:
-        from rich import box
-        from rich.table import Table
-        from rich.text import Text
+    def _width(self, column: Column) -> int:
+        return max(
+            map(cells_of, (column.heading, *(getattr(row, column.field) for row in self.rows)))
+        )
 
-        columns = self.columns(without)
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), show_edge=False)
-        for column in columns:
-            table.add_column(
-                column.heading,
-                justify="right" if column.is_number else "left",
-                no_wrap=not column.wraps,
-                overflow="fold",
-            )
+    def _least(self, column: Column) -> int:
+        """How narrow a column can be; only those of text wrap."""
+        if not (column.wraps or column.is_cut):
+            return self._width(column)
+        cells = [column.heading, *(getattr(row, column.field) for row in self.rows)]
+        return min(_NARROWEST_TEXT, max(cells_of(word) for cell in cells for word in cell.split()))
+
+    def _laid_out(self, columns: Sequence[Column], widths: Sequence[int]) -> Iterator[str]:
+        yield from _lines_of(columns, widths, [column.heading for column in columns])
+        if self._has_rule:
+            yield "─" * _total(widths)
         for index, section in enumerate(self.sections):
             if index:
-                table.add_section()
+                yield ""
             for row in section:
-                table.add_row(*(Text(getattr(row, column.field)) for column in columns))
-        return table
+                yield from _lines_of(columns, widths, [getattr(row, c.field) for c in columns])
 
-    def _least_width(self, without: Sequence[str]) -> int:
-        """The width of the table if only text columns wrap."""
-        from rich.cells import cell_len
-
-        widths = []
-        for column in self.columns(without):
-            cells = [column.heading, *(getattr(row, column.field) for row in self.rows)]
-            if column.wraps:
-                words = [word for cell in cells for word in cell.split()]
-                widths.append(min(_NARROWEST_TEXT, max(map(cell_len, words), default=0)))
-            else:
-                widths.append(max(map(cell_len, cells)))
-        return sum(widths) + len(widths)
-
-    def _stacked(self) -> Iterator[RenderableType]:
+    def _stacked(self, width: int) -> list[str]:
         """Each row as lines of its own: its name, then its cells."""
         columns = [column for column in self.columns() if column.field != "name"]
+        lines: list[str] = []
         for row in self.rows:
             if row.name:  # the second line of something goes on below it
-                yield Paragraph("", row.name)
+                lines += wrapped(row.name, width)
             cells = [(c.heading, getattr(row, c.field)) for c in columns]
             shown = [f"{heading} {cell}".strip() for heading, cell in cells if cell]
-            yield Paragraph("  ", ", ".join(shown))
+            lines += indented("  ", ", ".join(shown), width)
+        return lines
 
-    def _lines(self, moved: Sequence[str]) -> list[RenderableType]:
-        """The cells of the moved columns."""
+    def _moved_cells(self, moved: Sequence[str], width: int) -> list[str]:
+        """The cells of the moved columns, a line for each row."""
         columns = [column for column in self._columns if column.field in moved]
-        lines: list[RenderableType] = []
+        lines: list[str] = []
         for row in self.rows:
             cells = [(c.heading.lower(), getattr(row, c.field)) for c in columns]
             text = "; ".join(f"{heading}: {cell}" for heading, cell in cells if cell)
             if text:
-                lines.append(Paragraph("  ", f"{row.name}  {text}"))
+                lines += indented("  ", f"{row.name}  {text}", width)
         return lines
 
 
-def _unpadded(table: Table, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-    """The lines of a table without spaces at their ends: piped output has none to trip over."""
-    from rich.segment import Segment, Segments
+def _total(widths: Sequence[int]) -> int:
+    """The width of the line below the heading, which ends a little after the last column."""
+    return sum(widths) + len(_GAP) * len(widths) - 1
 
-    for line in console.render_lines(table, options, pad=False):
-        kept = list(Segment.simplify(line))
-        while kept and not kept[-1].text.rstrip():
-            kept.pop()
-        if kept:
-            kept[-1] = Segment(kept[-1].text.rstrip(), kept[-1].style, kept[-1].control)
-        yield Segments([*kept, Segment.line()])
+
+def _narrow(widths: list[int], least: Sequence[int], width: int) -> None:
+    """Take from the widest column that can give, until all fit."""
+    while _total(widths) > width:
+        giving = [at for at, low in enumerate(least) if widths[at] > low]
+        if not giving:
+            return
+        widths[max(giving, key=widths.__getitem__)] -= 1
+
+
+def _lines_of(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str]) -> list[str]:
+    """A row as lines: as many as its longest cell needs."""
+    blocks = []
+    for column, cell, width in zip(columns, cells, widths, strict=True):
+        is_long = cells_of(cell) > width
+        if is_long and column.is_cut:
+            blocks.append([f"{cell[: width - 1].rstrip()}…"])
+        else:
+            blocks.append(wrapped(cell, width) if is_long else [cell])
+    shown = []
+    for parts in zip_longest(*blocks, fillvalue=""):
+        padded = []
+        for column, part, width in zip(columns, parts, widths, strict=True):
+            space = " " * (width - cells_of(part))
+            padded.append(space + part if column.is_number else part + space)
+        shown.append(_GAP.join(padded).rstrip())
+    return shown
 
 
 def markdown(text: str) -> str:

@@ -41,8 +41,7 @@ _TIED = re.compile(
 )
 """Spaces at which a line never breaks."""
 _TIE = "\u00ad"
-"""Replaces such a space while lines are wrapped, because Rich also breaks at a no-break space. It is as
-wide as a space and never occurs in ``visible`` text."""
+"""Replaces such a space while lines are wrapped; it never occurs in ``visible`` text."""
 
 
 def visible(text: str, limit: int | None = None, *, keep: str = "") -> str:
@@ -85,10 +84,7 @@ def print_written(path: object) -> None:
 
 
 class Paragraph:
-    """A Rich renderable: ``text`` after ``first``, its later lines indented to match.
-
-    A number and its unit stay on one line.
-    """
+    """A Rich renderable: ``text`` after ``first``, its later lines indented to match."""
 
     def __init__(self, first: str, text: str, style: str = "") -> None:
         self.first, self.text, self.style = first, text, style
@@ -96,11 +92,39 @@ class Paragraph:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         from rich.text import Text
 
-        width = max(20, options.max_width - len(self.first))
-        start = self.first
-        for line in Text(_TIED.sub(_TIE, self.text)).wrap(console, width, overflow="fold"):
-            yield Text((start + line.plain.replace(_TIE, " ")).rstrip(), style=self.style)
-            start = " " * len(self.first)
+        for line in indented(self.first, self.text, options.max_width):
+            yield Text(line, style=self.style)
+
+
+def indented(first: str, text: str, width: int) -> Iterator[str]:
+    """The lines of ``text``, the first one after ``first``, the others below it."""
+    start = first
+    for line in wrapped(text, max(20, width - len(first))):
+        yield (start + line).rstrip()
+        start = " " * len(first)
+
+
+def cells_of(text: str) -> int:
+    """How many columns of a terminal a text takes: wide characters take two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """The lines of a text on a screen; a number and its unit stay together, long words are cut."""
+    from rich.cells import chop_cells
+
+    lines = [""]
+    for word in _TIED.sub(_TIE, text).split(" "):
+        if lines[-1] and cells_of(lines[-1]) + 1 + cells_of(word) <= width:
+            lines[-1] += f" {word}"
+            continue
+        first, *rest = chop_cells(word, width) or [""]
+        lines = [*(lines if lines != [""] else []), first, *rest]
+    return [line.replace(_TIE, " ").rstrip() for line in lines]
 
 
 def is_terminal(stream: TextIO | None) -> bool:

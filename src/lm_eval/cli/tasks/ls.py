@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from lm_eval.cli.tasks.catalog import list_width
 from lm_eval.errors import (
     FormatError,
     LmEvalError,
@@ -22,6 +23,7 @@ from lm_eval.errors import (
     UsageError,
     listing,
 )
+from lm_eval.support.columns import Cells, Column, FittingTable
 from lm_eval.support.numbers import counted, number
 from lm_eval.support.secrets import redacted_text
 from lm_eval.support.terminal import PIPED_WIDTH, visible
@@ -31,10 +33,6 @@ if TYPE_CHECKING:
     from lm_eval.tasks.index import Entry
     from lm_eval.tasks.listed import ListedTask
     from lm_eval.tasks.loader import TaskManager
-
-MANY_ROWS = 500
-LEAST_WIDTH = 20
-"""A last column narrower than this goes below its row."""
 
 
 def ls(args: argparse.Namespace) -> int:
@@ -121,46 +119,12 @@ def _print_names(args: argparse.Namespace) -> None:
 
 
 def _print(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    if len(rows) > MANY_ROWS:  # laying out a table takes seconds for a library of 14,000 tasks
-        _print_plainly(headings, rows)
-        return
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    from lm_eval.support.terminal import console
-
-    screen = console()
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    left = screen.width - sum(widths[:-1]) - 3 * len(widths)
-    if left < min(widths[-1], LEAST_WIDTH):
-        _print_stacked(headings, rows, screen.width)
-        return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for at, heading in enumerate(headings):
-        last = at == len(headings) - 1
-        table.add_column(heading, overflow="fold", no_wrap=not last)
-    for row in rows:
-        table.add_row(*(Text(visible(cell)) for cell in row))
-    screen.print(table)
-
-
-def _print_stacked(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> None:
-    """For a narrow terminal: each name on a line, and the facts about it below."""
-    inside = {"width": width, "initial_indent": "  ", "subsequent_indent": "  "}
-    for name, *facts, last in rows:
-        print(visible(name))
-        shown = ", ".join(f"{key}: {fact}" for key, fact in zip(headings[1:], facts, strict=False))
-        for text in filter(None, (shown, last)):
-            print(textwrap.fill(visible(text), **inside))  # type: ignore[arg-type]  # of two kinds
-
-
-def _print_plainly(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Columns padded to their widest cell, one row a line."""
-    shown = [[visible(cell) for cell in row] for row in (headings, *rows)]
-    widths = [max(len(row[at]) for row in shown) for at in range(len(headings))]
-    lines = ("  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)) for row in shown)
-    print("\n".join(line.rstrip() for line in lines))
+    first, *others = headings
+    columns = [Column("name", first), *(Column(name, name) for name in others[:-1])]
+    columns.append(Column(others[-1], others[-1], wraps=True))
+    fields = [column.field for column in columns]
+    cells = [dict(zip(fields, map(visible, row), strict=True)) for row in rows]
+    print("\n".join(FittingTable(columns, [[Cells(**row) for row in cells]]).lines(list_width())))
 
 
 # All about one benchmark: what it asks, of which data, by whose convention
@@ -211,7 +175,6 @@ def card_of(name: str, manager: TaskManager, include_path: Sequence[str] | None)
 
 def print_card(name: str, include_path: Sequence[str] | None) -> None:
     """Print what is known about a task, family, group or tag."""
-    from lm_eval.cli.tasks.catalog import list_width
     from lm_eval.tasks.loader import TaskManager
 
     manager = TaskManager(include_path, run_code=False, sample_rows="always")
