@@ -22,7 +22,7 @@ from typing import Any
 
 from lm_eval.data.files import file_type, read_file
 from lm_eval.data.hub.repository import HubRepo, RepoFile
-from lm_eval.data.named_splits import check_columns
+from lm_eval.data.splits import check_columns
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, LmEvalError, LmEvalWarning
 from lm_eval.tasks.index import index_folder, task_roots

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lm_eval.data.named_splits import expected_columns
+from lm_eval.data.splits import expected_columns
 from lm_eval.errors import DataError
 from lm_eval.requests import PromptOptions, build_requests
 from lm_eval.run.plan import RunOptions

@@ -1,399 +1,391 @@
-"""A task's ``dataset_path``, ``dataset_name`` and ``dataset_kwargs`` → its splits, read on demand.
+"""A task's splits by name: each is read from its files, and checked, when it is first asked for.
 
-A path is a file type with ``data_files``, a data file, a folder of files named by split, or else a
-name on the Hugging Face hub. Local files are looked for beside the YAML file, then in the current
-folder.
+Data sets change on the hub. A task that states the columns it was written for (``columns:``) fails with
+one message that names the column, before any prompt is rendered from the wrong one.
 """
 
 from __future__ import annotations
 
-import glob
-import os
+import copy
 import re
-import warnings
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+from weakref import WeakValueDictionary
 
-from lm_eval.data.files import CANONICAL, NOT_DATA, READERS, SUFFIXES, file_type, stem
-from lm_eval.data.named_splits import HUB_ONLY, FileLoader, Splits, type_of
+from lm_eval.config.fields import shorten
+from lm_eval.data.files import CANONICAL, COMPRESSED, SUFFIXES, file_type, read_file
 from lm_eval.data.table import Table
-from lm_eval.errors import DataError, LmEvalWarning, did_you_mean, listing
+from lm_eval.errors import ConfigError, DataError, did_you_mean, listing
 
-_SHARD = re.compile(r"(?P<split>.+?)-\d{5}-of-\d{5}(?:-[0-9a-f]+)?")
-
-
-def is_on_hub(
-    dataset_path: str,
-    dataset_name: str | None = None,
-    dataset_kwargs: Mapping[str, Any] | None = None,
-    *,
-    base_dir: Path | str | None = None,
-) -> bool:
-    """Whether ``load_splits`` would use the hub (or another server) rather than local files."""
-    if dataset_path in READERS:
-        return _has_url((dataset_kwargs or {}).get("data_files"))
-    search = SearchPath(base_dir)
-    path = search.find(dataset_path)
-    if path is None:
-        return not _looks_like_path(dataset_path)
-    return not path.is_file() and not _is_data_folder(path, dataset_path, dataset_name)
+if TYPE_CHECKING:
+    from lm_eval.data.hub.opening import HubData
 
 
-def load_splits(
-    dataset_path: str,
-    dataset_name: str | None = None,
-    dataset_kwargs: Mapping[str, Any] | None = None,
-    *,
-    revision: str | None = None,
-    files: Any = None,
-    base_dir: Path | str | None = None,
-    reads_dates: bool = False,
-    has_media: bool = False,
-    is_private: bool = False,
-) -> Splits:
-    """The splits of a dataset; nothing local is read yet, but every named file must exist.
+T = TypeVar("T")
+Loader = Callable[[], Table]
 
-    ``base_dir`` is the folder of the task's YAML file. ``dataset_name`` chooses a subfolder of a
-    local folder or a configuration on the hub; for plain files it has no meaning. ``revision`` and
-    ``files`` (split → names or patterns) choose a commit and files of a data set on the hub; for a
-    local folder, only ``files`` applies. ``reads_dates`` turns date strings in JSON into dates, as the
-    ``datasets`` library does. ``has_media``: rows contain images or audio, which that library decodes.
-    ``is_private``: rows may be changed, so they are not shared with other tasks.
+HUB_ONLY = frozenset(
+    ("trust_remote_code", "cache_dir", "revision", "streaming", "download_mode", "token",
+     "verification_mode", "num_proc", "keep_in_memory", "save_infos", "loader")
+)  # fmt: skip
+"""Options of a data set on the hub that mean nothing for local files."""
+
+
+def _nothing() -> None:
+    """The default of ``on_change``."""
+
+
+class Splits(Mapping[str, Table]):
+    """Split name → ``Table``; a split's files are read when it is first asked for.
+
+    ``any_name`` is a loader for whatever name is asked for first, for data that is one file.
+    ``synonyms`` lets ``dev`` find ``validation``.
     """
-    if not isinstance(dataset_path, str) or not dataset_path.strip():
-        raise DataError(f"dataset_path is {dataset_path!r}; it needs a file, a folder or a name.")
-    kwargs = dict(dataset_kwargs or {})
-    if files is not None:
-        _add_files(kwargs, files, dataset_path)
-    if is_on_hub(dataset_path, dataset_name, kwargs, base_dir=base_dir):
-        from lm_eval.data.hub.splits import splits_on_hub
 
-        if revision is not None:
-            kwargs["revision"] = revision
-        splits = splits_on_hub(dataset_path, dataset_name, kwargs, has_media=has_media)
-        return _read_by(splits, dates=reads_dates, is_private=is_private)
-    if revision is not None:
-        warnings.warn(
-            f"{dataset_path} is read from this machine, so dataset_revision ({revision}) says nothing "
-            "of it.",
-            LmEvalWarning,
-            stacklevel=2,
+    def __init__(
+        self,
+        loaders: Mapping[str, Loader],
+        source: str,
+        *,
+        any_name: Loader | None = None,
+        synonyms: bool = False,
+    ) -> None:
+        self.source = source
+        self._loaders = dict(loaders)
+        self._any_name = any_name
+        self._synonyms = synonyms
+        self._tables: dict[str, Table] = {}
+        self.on_change: Callable[[], None] = _nothing
+        """Called when a split is replaced."""
+        self.origin: HubData | None = None
+        """The data set of the hub that the rows come from, if any."""
+        self.columns: Any = None
+        """The columns that every split must have, as a task file states them."""
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the splits; empty for a single file whose split was not asked for yet."""
+        return list(self._loaders)
+
+    def __getitem__(self, name: str) -> Table:
+        split = self._find(name)
+        if split is None and self._any_name is not None and not self._loaders:
+            self._loaders[name] = self._any_name
+            split = name
+        if split is None:
+            raise DataError(self._missing(name))
+        if split not in self._tables:
+            self._tables[split] = self._read(split)
+        return self._tables[split]
+
+    def __setitem__(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Replace a split's rows, or add a split; ``on_change`` is called."""
+        table = rows if isinstance(rows, Table) else Table.from_list([dict(row) for row in rows])
+        split = self._find(name) or name
+        self._loaders = {**self._loaders, split: lambda: table}  # other views keep theirs
+        self._tables = {**self._tables, split: table}
+        self.on_change()
+
+    def view(self) -> Splits:
+        """These splits for another task: read once for both, replaced for each alone."""
+        other = copy.copy(self)
+        other.on_change = _nothing
+        return other
+
+    def __contains__(self, name: object) -> bool:
+        is_unnamed = self._any_name is not None and not self._loaders
+        return is_unnamed or self._find(str(name)) is not None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def __len__(self) -> int:
+        return len(self._loaders)
+
+    def shuffle(self, seed: int | None = None, **options: Any) -> Splits:
+        """The same splits with their rows in random order."""
+        return self.reading_by(lambda read: lambda: read().shuffle(seed, **options))
+
+    @overload
+    def get(self, name: str, /) -> Table | None: ...
+    @overload
+    def get(self, name: str, /, default: T) -> Table | T: ...
+    def get(self, name: str, /, default: Any = None) -> Any:
+        """The split, or ``default`` if there is none of that name."""
+        if name not in self:
+            return default
+        return self[name]
+
+    def __repr__(self) -> str:
+        return f"Splits({self.source}: {listing(self.names)})"
+
+    def reading_by(self, change: Callable[[Loader], Loader]) -> Splits:
+        """The same splits, each read by its changed loader."""
+        changed = Splits(
+            {name: change(loader) for name, loader in self._loaders.items()},
+            self.source,
+            any_name=None if self._any_name is None else change(self._any_name),
+            synonyms=self._synonyms,
         )
-    local = _local_splits(dataset_path, dataset_name, _local_options(kwargs), SearchPath(base_dir))
-    return _read_by(local, dates=reads_dates, is_private=is_private)
+        changed.origin, changed.columns = self.origin, self.columns
+        return changed
 
+    def name_in_origin(self, name: str) -> str:
+        """What the data set itself calls the split that the task calls ``name``."""
+        if self._any_name is not None and self.origin is not None:
+            return self.origin.splits[0]
+        split = self._find(name)
+        if split is None:
+            raise DataError(self._missing(name))
+        return split
 
-def _add_files(kwargs: dict[str, Any], files: Any, dataset_path: str) -> None:
-    """``dataset_files`` as ``data_files``, the older spelling."""
-    if dataset_path in READERS or "data_files" in kwargs:
-        raise DataError(
-            "dataset_files names files of a data set on the hub or of a folder. With "
-            f"`dataset_path: {dataset_path}`, use dataset_kwargs: {{data_files: …}} alone."
-        )
-    kwargs["data_files"] = dict(files) if isinstance(files, Mapping) else files
+    def _find(self, name: str) -> str | None:
+        if name in self._loaders:
+            return name
+        if self._synonyms and name in CANONICAL:
+            return CANONICAL[name] if CANONICAL[name] in self._loaders else None
+        return None
 
+    def _read(self, name: str) -> Table:
+        table = self._loaders[name]()
+        if not len(table):
+            raise DataError(f"{self.source}: the split {name!r} has no rows. Give it some.")
+        if self.columns is not None:
+            check_columns(table, self.columns, source=self.source, split=name)
+        return table
 
-def _local_splits(
-    dataset_path: str, name: str | None, options: dict[str, Any], search: SearchPath
-) -> Splits:
-    if dataset_path in READERS:
-        return _from_data_files(dataset_path, options, search)
-    path = search.find(dataset_path)
-    if path is None:
-        raise DataError(search.missing(dataset_path))
-    return _from_file(path, options) if path.is_file() else _from_folder(path, name, options)
-
-
-def _local_options(kwargs: dict[str, Any]) -> dict[str, Any]:
-    ignored = sorted(HUB_ONLY & kwargs.keys())
-    if ignored:
-        import logging
-
-        names = ", ".join(ignored)
-        logging.getLogger(__name__).info("dataset_kwargs %s mean nothing for local files.", names)
-    return {name: value for name, value in kwargs.items() if name not in HUB_ONLY}
-
-
-def _has_url(data_files: Any) -> bool:
-    if isinstance(data_files, Mapping):
-        return any(map(_has_url, data_files.values()))
-    if isinstance(data_files, (list, tuple)):
-        return any(map(_has_url, data_files))
-    return isinstance(data_files, str) and "://" in data_files
-
-
-def _from_data_files(type_name: str, options: dict[str, Any], search: SearchPath) -> Splits:
-    data_files, data_dir = options.pop("data_files", None), options.pop("data_dir", None)
-    READERS[type_name].check_options(options, type_name)
-    if data_dir is not None:
-        folder = search.find(str(data_dir))
-        if folder is None or not folder.is_dir():
-            raise DataError(search.missing(str(data_dir), what="folder"))
-        if data_files is None:
-            return _from_folder(folder, None, options, type_name)
-        search = SearchPath(folder)
-    if not data_files:
-        raise DataError(
-            f"dataset_path: {type_name} needs to know its files: dataset_kwargs: "
-            f"{{data_files: {{test: test.{type_name}}}}}."
-        )
-    by_split = data_files if isinstance(data_files, Mapping) else {"train": data_files}
-    loaders = {
-        _split_name(split): FileLoader(search.expand(entry, split), options, type_name)
-        for split, entry in by_split.items()
-    }
-    return Splits(loaders, f"dataset_kwargs.data_files ({type_name})")
-
-
-def _split_name(split: Any) -> str:
-    if not isinstance(split, str):
-        raise DataError(f"data_files has the split {split!r}, which is not a text. Quote it.")
-    return split
-
-
-def _from_file(path: Path, options: dict[str, Any]) -> Splits:
-    type_name = type_of(path)
-    data_files = options.pop("data_files", None)
-    if data_files is not None:
-        raise DataError(
-            f"dataset_path is the file {path}, and dataset_kwargs.data_files names files as well. "
-            f"Use `dataset_path: {type_name}` with data_files."
-        )
-    READERS[type_name].check_options(options, type_name)
-    return Splits({}, str(path), any_name=FileLoader([path], options, type_name))
-
-
-def _read_by(splits: Splits, *, dates: bool, is_private: bool) -> Splits:
-    """The same splits, with their files read in this way."""
-    if not dates and not is_private:
-        return splits
-
-    def change(load: Callable[[], Table]) -> Callable[[], Table]:
-        if not isinstance(load, FileLoader):
-            return load
-        return replace(load, dates=dates, is_private=is_private)
-
-    return splits.reading_by(change)
-
-
-# --- folders --------------------------------------------------------------------------------------
-
-
-def _is_data_folder(path: Path, written: str, name: str | None) -> bool:
-    """Whether a folder is meant, and not a hub dataset that shares its name."""
-    if written.startswith((".", "/", "~")) or written.endswith("/"):
-        return True
-    return bool(_data_files_in(path / name if name and (path / name).is_dir() else path))
-
-
-def _from_folder(
-    folder: Path, name: str | None, options: dict[str, Any], type_name: str | None = None
-) -> Splits:
-    if "data_files" in options:
-        return _from_data_files(_single_type(options, folder), options, SearchPath(folder))
-    folder = _subfolder(folder, name)
-    groups = _by_split(_data_files_in(folder, type_name), folder)
-    if not groups:
-        raise DataError(
-            f"The folder {folder} holds no data files. Name them by split, such as test.jsonl or "
-            f"train.csv; known endings: {listing(SUFFIXES)}. It holds: "
-            f"{listing(sorted(path.name for path in folder.iterdir()), 8)}."
-        )
-    loaders = {}
-    for split, paths in groups.items():
-        for kind in sorted({type_name or type_of(path) for path in paths}):
-            READERS[kind].check_options(options, kind)
-        loaders[split] = FileLoader(paths, options, type_name)
-    return Splits(loaders, str(folder), synonyms=True)
-
-
-def _single_type(options: Mapping[str, Any], folder: Path) -> str:
-    text = str(options["data_files"])
-    types = {SUFFIXES[match] for match in re.findall(r"\.\w+", text) if match in SUFFIXES}
-    if len(types) != 1:
-        raise DataError(
-            f"dataset_path is the folder {folder}; its data_files must be of one known type "
-            f"({listing(SUFFIXES)}). Or use `dataset_path: json` with data_files."
-        )
-    return types.pop()
-
-
-def _subfolder(folder: Path, name: str | None) -> Path:
-    if name is None or name == "default":
-        return folder
-    if (folder / name).is_dir():
-        return folder / name
-    inside = sorted(path.name for path in folder.iterdir() if path.is_dir())
-    raise DataError(
-        f"dataset_name is {name!r}, and the folder {folder} has no such subfolder."
-        f"{did_you_mean(name, inside)} Subfolders: {listing(inside)}. "
-        f"Leave dataset_name out to use the folder itself."
-    )
-
-
-def _data_files_in(folder: Path, type_name: str | None = None) -> list[Path]:
-    """The data files of a folder, its ``data/`` folder and its folders named by split."""
-    if not folder.is_dir():
-        return []
-    files: list[Path] = []
-    for path in sorted(folder.iterdir()):
-        if path.name.startswith((".", "_")) or path.name in NOT_DATA:
-            continue
-        if path.is_dir() and (path.name == "data" or path.name in CANONICAL):
-            files += _data_files_in(path, type_name)
-        elif path.is_file() and _is_data(path, type_name):
-            files.append(path)
-    return files
-
-
-def _is_data(path: Path, type_name: str | None) -> bool:
-    kind = file_type(path)
-    if kind == "text":  # README.txt and the like are not docs
-        return type_name == "text" or stem(path) in CANONICAL
-    wanted = "json" if type_name == "jsonl" else type_name
-    return kind is not None and wanted in (None, kind)
-
-
-def _by_split(files: list[Path], folder: Path) -> dict[str, list[Path]]:
-    labels: dict[str, list[Path]] = {}
-    for path in files:
-        labels.setdefault(_label(path, folder), []).append(path)
-    for label, paths in labels.items():
-        if len(paths) > 1 and not all(_is_shard(path, folder) for path in paths):
-            raise DataError(
-                f"The folder {folder} has several files for the split {label!r}: "
-                f"{listing(path.name for path in paths)}. Keep one, or name the files in "
-                f"dataset_kwargs.data_files."
+    def _missing(self, name: str) -> str:
+        if self._any_name is not None and self.origin is not None:
+            first = self.names[0]
+            return (
+                f"{self.source}: the files named serve as the split {first!r}; they cannot "
+                f"be {name!r} as well. Name files for each: `dataset_files: {{{first}: …, {name}: …}}`."
             )
-    canonical = [CANONICAL.get(label, label) for label in labels]
-    unique = {name for name in canonical if canonical.count(name) == 1}
-    return {
-        name if name in unique else label: paths
-        for (label, paths), name in zip(labels.items(), canonical, strict=True)
-    }
-
-
-def _label(path: Path, folder: Path) -> str:
-    """The split of a file by its name: the name of its shards, the split word in it, or all of it."""
-    parent = path.parent
-    if parent != folder and parent.name in CANONICAL:
-        return parent.name
-    name = stem(path)
-    shard = _SHARD.fullmatch(name)
-    if shard:
-        return shard["split"]
-    words = [word for word in re.split(r"[-._ \d]+", name.lower()) if word in CANONICAL]
-    return words[0] if len(words) == 1 else name
-
-
-def _is_shard(path: Path, folder: Path) -> bool:
-    in_split_folder = path.parent != folder and path.parent.name in CANONICAL
-    return in_split_folder or _SHARD.fullmatch(stem(path)) is not None
-
-
-# Local data files: beside the YAML file, then in the current folder
-
-
-class SearchPath:
-    """The folders in which to look for a relative path, in order."""
-
-    def __init__(self, base_dir: Path | str | None) -> None:
-        current = Path.cwd()
-        first = current if base_dir is None else Path(base_dir)
-        self.folders = [first] if first.resolve() == current.resolve() else [first, current]
-
-    def find(self, written: str) -> Path | None:
-        """The file or folder of that name, or None."""
-        if "\0" in written:
-            return None
-        path = next((path for path in self._candidates(written) if path.exists()), None)
-        if path is not None and not path.is_dir():
-            _check_plain(path)
-        return path
-
-    def expand(self, entry: Any, split: str) -> list[Path]:
-        """The files of one ``data_files`` entry: a name, a pattern, or a list of them."""
-        entries = entry if isinstance(entry, (list, tuple)) else [entry]
-        paths: list[Path] = []
-        for item in entries:
-            if not isinstance(item, str) or not item:
-                raise DataError(
-                    f"data_files for the split {split!r} takes file names, not {item!r}."
-                )
-            paths += self._expand_one(item, split)
-        if not paths:
-            raise DataError(f"data_files names no file for the split {split!r}.")
-        return paths
-
-    def missing(self, written: str, *, what: str = "file", why: str = "") -> str:
-        """The message for a missing path: where it was looked for, and what is there."""
-        candidates = self._candidates(written)
-        name = candidates[0].name
-        there = [_names_in(path.parent) for path in candidates]
-        hint = next((text for names in there if (text := did_you_mean(name, names))), "")
-        looked = listing(str(path) for path in candidates)
-        folder, names = next(
-            ((p.parent, n) for p, n in zip(candidates, there, strict=True) if n),
-            (candidates[0].parent, []),
-        )
+        if self._any_name is not None:
+            return (
+                f"{self.source} is one file and serves as the split {self.names[0]!r}; it cannot "
+                f"be {name!r} as well. Give each split its file: dataset_path: "
+                f"{file_type(self.source) or 'json'} with dataset_kwargs: {{data_files: "
+                f"{{{self.names[0]}: {Path(self.source).name}, {name}: OTHER_FILE}}}}."
+            )
         return (
-            f"Missing {what} {written!r}{why}.{hint} Looked for: {looked}. "
-            f"In {folder}: {_shown(names)}. Paths are relative to the task's YAML file."
+            f"{self.source} has no split {name!r}.{did_you_mean(name, self.names)} "
+            f"Splits: {listing(self.names)}."
         )
 
-    def _candidates(self, written: str) -> list[Path]:
-        expanded = os.path.expanduser(written)
-        if os.path.isabs(expanded):
-            return [Path(expanded)]
-        return [folder / expanded for folder in self.folders]
 
-    def _expand_one(self, item: str, split: str) -> list[Path]:
-        path = self.find(item)
-        if path is not None and path.is_file():
-            return [path]
-        if path is not None and path.is_dir():
-            raise DataError(
-                f"{item!r} (data_files, split {split!r}) is a folder, not a file. Name the files in "
-                f"it, such as {_example_in(path, item)!r}. In {path}: {_shown(_names_in(path))}."
-            )
-        if path is None and glob.has_magic(item):
-            for pattern in self._candidates(item):
-                names = sorted(glob.glob(str(pattern), recursive=True))
-                files = [Path(name) for name in names if os.path.isfile(name)]
-                if files:
-                    return files
-        raise DataError(self.missing(item, why=f" (data_files, split {split!r})"))
+@dataclass(frozen=True)
+class FileLoader:
+    """Reads files in order into one table; without a type, each file's name decides its type.
+
+    ``paths`` may be a function that fetches them.
+    """
+
+    paths: Sequence[Path] | Callable[[], Sequence[Path]]
+    options: Mapping[str, Any]
+    type_name: str | None
+    dates: bool = False
+
+    is_private: bool = False
+    """Whether these rows are not shared, because they may be changed."""
+
+    def __call__(self) -> Table:
+        paths = self.paths() if callable(self.paths) else self.paths
+        if self.is_private:
+            return self._read(paths)
+        key = self._key(paths)
+        table = _READ.get(key)
+        if table is None:
+            table = _READ[key] = self._read(paths)
+        return table
+
+    def _key(self, paths: Sequence[Path]) -> tuple[Any, ...]:
+        """A key that is equal for equal rows: the files as they are now, and how they are read."""
+        stats = [(str(path), path.stat()) for path in paths]
+        files = tuple((name, stat.st_ino, stat.st_mtime_ns, stat.st_size) for name, stat in stats)
+        return files, self.type_name, repr(sorted(self.options.items())), self.dates
+
+    def _read(self, paths: Sequence[Path]) -> Table:
+        kinds = [self.type_name or type_of(path) for path in paths]
+        tables = [
+            read_file(path, kind, self.options) for path, kind in zip(paths, kinds, strict=True)
+        ]
+        table = tables[0]
+        if len(tables) > 1:
+            columns = [name for table in tables for name in table.column_names]
+            table = Table.owning([row for table in tables for row in table], columns)
+        # The library reads a list under a `field` differently, without dates.
+        has_dates = self.dates and {*kinds} <= {"json", "jsonl"} and "field" not in self.options
+        if not has_dates:
+            return table
+        return with_dates(table)
 
 
-def _looks_like_path(written: str) -> bool:
-    """Whether a file or folder is meant, rather than a name on the hub."""
-    starts = written.startswith(("./", "../", "/", "~", ".\\", "..\\"))
-    return starts or written.endswith("/") or file_type(written) is not None
+_READ: WeakValueDictionary[tuple[Any, ...], Table] = WeakValueDictionary()
+"""Tables in use of the files that were read: tasks that share a file share its rows."""
 
 
-def _check_plain(path: Path) -> None:
-    """Refuse devices, pipes and files in ``/proc``, which may have no end."""
-    if not path.is_file() or path.resolve().is_relative_to("/proc"):
+def type_of(path: Path) -> str:
+    type_name = file_type(path)
+    if type_name is None:
         raise DataError(
-            f"{str(path)!r} is not a plain file but a device, a pipe or a page of the system. Copy what "
-            "it holds into a file."
+            f"{path}: the ending {path.suffix!r} tells no file type. Known: {listing(SUFFIXES)} "
+            f"(texts also with {listing(COMPRESSED)}). Or use `dataset_path: json` with "
+            f"dataset_kwargs.data_files."
+        )
+    return type_name
+
+
+def splits_of(dataset: Any, source: str) -> Splits:
+    """Splits from a task's own code."""
+    if not isinstance(dataset, Mapping):
+        raise DataError(
+            f"{source} gives {shorten(dataset)}; expected a mapping of split names to rows."
+        )
+    return Splits({name: _table_of(rows) for name, rows in dataset.items()}, source)
+
+
+def _table_of(rows: Any) -> Callable[[], Table]:
+    if isinstance(rows, Table):
+        return lambda: Table.owning(rows.to_list(), rows.column_names)  # theirs stays as it is
+    return lambda: Table.from_list(mappings(rows, "custom_dataset"))
+
+
+def mappings(rows: Any, key: str) -> list[dict[str, Any]]:
+    """Docs from a task's own code or YAML, checked to be mappings."""
+    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
+        raise DataError(f"{key} gives {shorten(rows)}; expected a list of docs (mappings).")
+    docs = list(rows)
+    for row in docs:
+        if not isinstance(row, Mapping):
+            raise DataError(f"{key} gives {shorten(row)} among its docs; expected mappings.")
+    return [dict(row) for row in docs]
+
+
+# ``columns:`` of a task file, compared with the columns that its data has
+
+
+COLUMN_TYPES = ("string", "int", "float", "bool", "list", "dict", "any")
+_FITS = {"float": ("float", "int"), "any": None}
+"""Type → the types of values that fit it, if not only the type itself; None: all."""
+
+
+def expected_columns(columns: Any) -> dict[str, str]:
+    """``columns:`` of a task file, a list of names or a mapping, as name → type."""
+    if isinstance(columns, list):
+        columns = dict.fromkeys(columns, "any")
+    if not isinstance(columns, Mapping) or not columns:
+        raise ConfigError(
+            f"columns must be a list of column names or a mapping of names to types "
+            f"({listing(COLUMN_TYPES)}), not {columns!r}.",
+            key="columns",
+        )
+    for name, kind in columns.items():
+        if not isinstance(name, str):
+            raise ConfigError(f"columns has the name {name!r}, which is not a text. Quote it.")
+        if kind not in COLUMN_TYPES:
+            raise ConfigError(
+                f"columns: the type of {name!r} cannot be {kind!r}."
+                f"{did_you_mean(str(kind), COLUMN_TYPES)} Types: {listing(COLUMN_TYPES)}.",
+                key="columns",
+            )
+    return dict(columns)
+
+
+def check_columns(table: Table, columns: Any, *, source: str, split: str) -> None:
+    """Refuse rows that lack an expected column, or have another type in it. None fits every type."""
+    problems = []
+    kinds = table.features
+    for name, expected in expected_columns(columns).items():
+        if name not in kinds:
+            problems.append(f"it has no column {name!r}")
+        elif not _fits(kinds[name], expected):
+            problems.append(f"{name!r} holds {_said(kinds[name])}, not {_said(expected)}")
+    if problems:
+        raise DataError(
+            f"{source}, split {split!r}, is not what the task file expects (columns): "
+            f"{'; '.join(problems)}. Columns there: "
+            f"{listing(f'{name} ({kind})' for name, kind in kinds.items())}. If the data set has "
+            f"changed, name the commit that the task was written for (`dataset_revision: SHA`), or "
+            f"adapt the task."
         )
 
 
-def _shown(names: list[str]) -> str:
-    return listing(names, 8) if names else "nothing, or there is no such folder"
+def _fits(kind: str, expected: str) -> bool:
+    fitting = _FITS.get(expected, (expected,))
+    return fitting is None or kind == "null" or kind in fitting
 
 
-def _example_in(folder: Path, written: str) -> str:
-    """A pattern for the data files in ``folder``."""
-    suffixes = [Path(name).suffix for name in _names_in(folder) if file_type(name) is not None]
-    return f"{written.rstrip('/')}/*{suffixes[0] if suffixes else '.jsonl'}"
+def _said(kind: str) -> str:
+    return {"mixed": "values of several types", "dict": "objects"}.get(kind, f"{kind}s")
 
 
-def _names_in(folder: Path) -> list[str]:
+# Date strings in JSON → dates, as ``datasets`` reads them: only for comparisons with the harness
+
+
+_DATE = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
+    r"(?:[ T]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2}))?)?"
+    r"(?:Z|(?P<sign>[+-])(?P<hours>[0-9]{2})(?::?(?P<minutes>[0-9]{2}))?)?)?"
+)
+
+
+def with_dates(table: Table) -> Table:
+    """The table with dates in place of date strings, in UTC and without a time zone."""
+    rows = table.to_list()
+    for name in table.column_names:
+        for row, value in zip(rows, _typed([row[name] for row in rows]), strict=True):
+            row[name] = value
+    return Table.owning(rows, table.column_names)
+
+
+def _typed(values: Sequence[Any]) -> Sequence[Any]:
+    """The values of one column; None is of any type."""
+    kinds = {type(value) for value in values} - {type(None)}
+    if kinds == {str}:
+        return _dates(values)
+    if kinds == {list}:
+        return _typed_lists(values)
+    return _typed_objects(values) if kinds == {dict} else values
+
+
+def _dates(values: Sequence[str | None]) -> Sequence[Any]:
+    dates = []
+    for value in values:
+        date = None if value is None else _date(value)
+        if date is None and value is not None:
+            return values
+        dates.append(date)
+    return dates
+
+
+def _typed_lists(values: Sequence[list[Any] | None]) -> list[Any]:
+    items: Iterator[Any] = iter(_typed([item for value in values for item in value or ()]))
+    return [None if value is None else [next(items) for _ in value] for value in values]
+
+
+def _typed_objects(values: Sequence[dict[str, Any] | None]) -> list[Any]:
+    typed = [None if value is None else dict(value) for value in values]
+    names = dict.fromkeys(name for value in typed for name in value or ())
+    for name in names:
+        having = [value for value in typed if value is not None and name in value]
+        for value, item in zip(having, _typed([value[name] for value in having]), strict=True):
+            value[name] = item
+    return typed
+
+
+def _date(text: str) -> datetime | None:
+    match = _DATE.fullmatch(text)
+    if match is None:
+        return None
+    hours, minutes = int(match["hours"] or 0), int(match["minutes"] or 0)
+    ahead = timedelta(hours=hours, minutes=minutes) * (-1 if match["sign"] == "-" else 1)
+    if hours > 23 or minutes > 59:
+        return None
     try:
-        return sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
-    except (OSError, ValueError):
-        return []
+        return datetime(*(int(part or 0) for part in match.groups()[:6])) - ahead  # type: ignore[arg-type]
+    except (ValueError, OverflowError):
+        return None

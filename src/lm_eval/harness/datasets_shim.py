@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, NoReturn
 
-from lm_eval.data.splits import load_splits
+from lm_eval.data.resolve import load_splits
 from lm_eval.data.table import Table
 from lm_eval.errors import MissingExtraError
 

@@ -169,7 +169,7 @@ def check_values(config: TaskConfig) -> None:
 
         check_sample_rows(config.sample_rows, where)
     if config.columns is not None:
-        from lm_eval.data.named_splits import expected_columns
+        from lm_eval.data.splits import expected_columns
 
         try:
             expected_columns(config.columns)
@@ -224,7 +224,7 @@ def with_rows_of_files(keys: Mapping[str, Any], source: str | None) -> Mapping[s
     if named is None:
         return keys
     from lm_eval.data.files import read_file
-    from lm_eval.data.named_splits import type_of
+    from lm_eval.data.splits import type_of
 
     path = (Path(source).parent if source else Path()) / named
     where = f"{source}: " if source else ""

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from lm_eval.config.fields import compile_field, process_field
-from lm_eval.data.named_splits import Splits, mappings, splits_of
-from lm_eval.data.splits import is_on_hub, load_splits
+from lm_eval.data.resolve import is_on_hub, load_splits
+from lm_eval.data.splits import Splits, mappings, splits_of
 from lm_eval.data.table import Table
 from lm_eval.errors import (
     ConfigError,
@@ -107,7 +107,7 @@ class TaskDocs(HarnessMethods):
         config = self.config
         if self.data_from != "hub":
             return True
-        from lm_eval.data.hub.splits import is_cached
+        from lm_eval.data.hub.load import is_cached
 
         return is_cached(
             str(config.dataset_path),

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from lm_eval.data.named_splits import Splits
+from lm_eval.data.splits import Splits
 from lm_eval.errors import ComparisonError, LmEvalWarning
 from lm_eval.evaluator import execute
 from lm_eval.formats.list_file import ListedFormat

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from lm_eval.config.fields import shorten
 from lm_eval.data.files import read_file
-from lm_eval.data.named_splits import Splits, type_of
+from lm_eval.data.splits import Splits, type_of
 from lm_eval.data.table import Table
 from lm_eval.errors import ConfigError, DataError, did_you_mean, listing
 

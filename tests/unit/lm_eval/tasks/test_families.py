@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lm_eval.cli import main
 from lm_eval.config.fields import compile_field
-from lm_eval.data.named_splits import FileLoader
+from lm_eval.data.splits import FileLoader
 from lm_eval.errors import ConfigError, LmEvalError, UnknownTaskError
 from lm_eval.tasks import TaskManager
 from lm_eval.tasks.families import Family, filled, literal

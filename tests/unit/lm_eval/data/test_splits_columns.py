@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lm_eval.data.named_splits import COLUMN_TYPES, check_columns, expected_columns
+from lm_eval.data.splits import COLUMN_TYPES, check_columns, expected_columns
 from lm_eval.data.table import Table
 from lm_eval.errors import ConfigError, DataError
 from lm_eval.tasks.config import TaskConfig

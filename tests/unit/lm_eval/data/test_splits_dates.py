@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lm_eval.data import load_splits
-from lm_eval.data.named_splits import with_dates
+from lm_eval.data.splits import with_dates
 from lm_eval.data.table import Table
 
 MORNING = datetime(1994, 5, 14, 8)

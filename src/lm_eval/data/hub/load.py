@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.data.files import CANONICAL, READERS, file_type
-from lm_eval.data.named_splits import HUB_ONLY, FileLoader, Splits
+from lm_eval.data.splits import HUB_ONLY, FileLoader, Splits
 from lm_eval.data.table import Table
 from lm_eval.errors import DataError, LmEvalWarning, MissingExtraError, did_you_mean
 
