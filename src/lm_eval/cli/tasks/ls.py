@@ -56,6 +56,7 @@ def ls(args: argparse.Namespace) -> int:
         _print(heading, [*_formats("general"), *_formats("special")])
         conventions = [(row[0], row[-1]) for row in _formats("convention")]
         if conventions:
+            print()
             _print(
                 ("Convention", "Whose prompt it is, and for what (not part of task@*)"), conventions
             )
