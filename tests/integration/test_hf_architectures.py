@@ -17,7 +17,7 @@ from lm_eval.models.hf.generation import BatchGenerator
 from lm_eval.models.hf.tree_forward import refusal
 from lm_eval.models.hf.tree_scoring import TreeScorer
 from lm_eval.models.huggingface import HFLM
-from lm_eval.models.local.token_tree import Span
+from lm_eval.models.local.token_tree import Span, TokenTree
 from lm_eval.requests import GenerateRequest
 from tests.support import tiny_models
 from tests.support.scored_spans import assert_scores, spans_of
@@ -169,11 +169,11 @@ def test_scores_are_those_of_plain_forwards(kind: str) -> None:
         tree = TreeScorer(
             model,
             device="cpu",
-            plain=PlainScorer(model, device="cpu", batch=AutoBatch(4)).score,
+            plain=PlainScorer(model, device="cpu", batch=AutoBatch(4)).score_together,
             kv_budget=2**24,
             tokens_at_once=tokens_at_once,
         )
-        assert_scores(model, list(tree.score(spans)), spans)
+        assert_scores(model, list(tree.score(TokenTree(spans))), spans)
         assert [note in text for text in tree.notes] == ([True] if note else [])
         assert bool(tree.fallbacks) == bool(note)
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import functools
+import random
 from threading import active_count, current_thread, main_thread
+from time import sleep
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lm_eval.models.hf.engine import EngineOptions, HFEngine
 from lm_eval.models.hf.tree_forward import runs_beside_itself
 from lm_eval.models.hf.tree_scoring import TreeScorer
-from lm_eval.models.local.token_tree import Span
+from lm_eval.models.local.token_tree import Span, TokenTree
 from tests.support.scored_spans import assert_scores, plain_scores, spans_of
 
 torch = pytest.importorskip("torch", reason="needs torch: pip install 'lm-eval-formats[hf]'")
@@ -96,7 +99,7 @@ def test_scores_equal_plain_forwards(
     model = make_model(kind, "eager" if "soft" in kind else "sdpa")
     spans = spans_of(docs)
     tree = scorer(model, tokens_at_once=tokens_at_once)
-    assert_scores(model, list(tree.score(spans)), spans)
+    assert_scores(model, list(tree.score(TokenTree(spans))), spans)
     assert tree.tokens_pushed - tree.tokens_checked == tree.tokens_needed
     assert (tree.fallbacks, tree.notes) == (0, [])
 
@@ -107,7 +110,7 @@ def test_eager_attention_takes_trees_too(kind: str, tokens_at_once: int) -> None
     model = make_model(kind, "eager")
     spans = spans_of(MANY_DOCS)
     tree = scorer(model, tokens_at_once=tokens_at_once)
-    assert_scores(model, list(tree.score(spans)), spans)
+    assert_scores(model, list(tree.score(TokenTree(spans))), spans)
     assert tree.fallbacks == 0
     assert tree.tokens_pushed - tree.tokens_checked == tree.tokens_needed < 250
 
@@ -117,7 +120,7 @@ def test_what_is_compared_shares_the_beginning_of_all_texts() -> None:
     model = make_model("llama, grouped queries", "sdpa")
     spans = spans_of(MANY_DOCS)
     tree = scorer(model, tokens_at_once=32)
-    assert_scores(model, list(tree.score(spans)), spans)
+    assert_scores(model, list(tree.score(TokenTree(spans))), spans)
     shared = 20
     assert 0 < tree.tokens_checked <= max(len(span.inputs) for span in spans) - shared
 
@@ -137,7 +140,7 @@ def test_wrong_scores_are_found_and_not_used() -> None:
     meddling.load_state_dict(model.state_dict())
     spans = spans_of(MANY_DOCS)
     tree = scorer(meddling)
-    assert_scores(meddling, list(tree.score(spans)), spans)
+    assert_scores(meddling, list(tree.score(TokenTree(spans))), spans)
     assert tree.fallbacks == len(spans)
     (note,) = tree.notes
     assert "went through the model as a whole: with the prefix cache, the score" in note
@@ -158,7 +161,7 @@ def test_no_answer_is_given_before_the_check() -> None:
     long = [([*range(2, 42), 2 + doc], [[40], [41, 7]]) for doc in range(4)]
     spans = spans_of([*MANY_DOCS, *long])
     tree = scorer(confused, tokens_at_once=64)
-    assert_scores(confused, list(tree.score(spans)), spans)
+    assert_scores(confused, list(tree.score(TokenTree(spans))), spans)
     assert tree.fallbacks == 8
     assert "Texts of 32 tokens and more" in tree.notes[0]
 
@@ -168,7 +171,7 @@ def test_texts_that_do_not_fit_the_budget_fall_back() -> None:
     bytes_per_token = 3 * 2 * 2 * 8 * 4
     spans = spans_of([([3, 4], [[5], [6, 7]]), (list(range(2, 40)), [[8, 9]])])
     tree = scorer(model, kv_budget=bytes_per_token * (16 + 30), tokens_at_once=16)
-    assert_scores(model, list(tree.score(spans)), spans)
+    assert_scores(model, list(tree.score(TokenTree(spans))), spans)
     assert tree.fallbacks == 1
     assert "1 texts" in tree.notes[0]
     assert "Raise it in --model_args" in tree.notes[0]
@@ -184,24 +187,58 @@ def test_a_small_budget_makes_passes_smaller_before_texts_fall_back() -> None:
         lambda _, args, given: lengths.append(given["input_ids"].shape[1]), with_kwargs=True
     )
     tree = scorer(model, kv_budget=bytes_per_token * (longest + 64))
-    scored = list(tree.score(spans))
+    scored = list(tree.score(TokenTree(spans)))
     assert max(lengths) <= 64 < tree.tokens_needed
     assert_scores(model, scored, spans)
     assert (tree.fallbacks, tree.notes) == (0, [])
     assert tree.tokens_pushed - tree.tokens_checked == tree.tokens_needed
 
 
-def test_answers_come_before_all_work_is_done_and_empty_ones_cost_nothing() -> None:
+def test_answers_come_before_all_work_is_done() -> None:
     model = make_model("gpt2", "sdpa")
-    spans = [*spans_of(MANY_DOCS), Span(60, [3], [])]
+    spans = spans_of(MANY_DOCS)
     tree = scorer(model, tokens_at_once=16)
-    answers = tree.score(iter(spans))
+    answers = tree.score(TokenTree(spans))
     first = next(answers)
     assert first.missing == 0
     assert tree.tokens_pushed - tree.tokens_checked < tree.tokens_needed / 2
-    rest = list(answers)
-    assert len(rest) == 60
-    assert (rest[-1].index, rest[-1].logprob, rest[-1].is_greedy) == (60, 0.0, True)
+    assert len(list(answers)) == 59
+
+
+def passes_of(model: Any, spans: list[Span]) -> tuple[HFEngine, list[int], list[Span]]:
+    """What an engine scores, and how many tokens each of its passes had, padding included."""
+    passes: list[int] = []
+    hook = model.register_forward_pre_hook(
+        lambda _, args, given: passes.append(given["input_ids"].numel()), with_kwargs=True
+    )
+    options = EngineOptions(torch.device("cpu"), None, 64, False, True, 2**24)
+    engine = HFEngine(model, None, None, options)  # type: ignore[arg-type]  # replies need those
+    done = list(engine.score(iter(spans)))
+    hook.remove()
+    return engine, passes, done
+
+
+def test_texts_that_share_nothing_go_in_few_padded_passes_and_others_as_a_tree() -> None:
+    """As many tokens as a tree would have, without a pass to check it; empty ones cost nothing."""
+    model = make_model("llama, grouped queries", "sdpa")
+    draw = random.Random(1)
+    docs = [
+        ([draw.randrange(2, 40) for _ in range(10 + doc % 9)], [[40], [41], [42], [43]])
+        for doc in range(300)
+    ]
+    spans = [*spans_of(docs), Span(1200, [3], [])]
+    engine, passes, done = passes_of(model, spans)
+    assert_scores(model, done, spans)
+    needed = sum(len(context) for context, _ in docs)
+    assert len(passes) < 12
+    assert sum(passes) < 1.1 * needed
+    assert engine.tree_scorer
+    assert engine.tree_scorer.tokens_pushed == 0
+    spans = spans_of(MANY_DOCS)
+    engine, passes, done = passes_of(model, spans)
+    assert_scores(model, done, spans)
+    assert engine.tree_scorer
+    assert engine.tree_scorer.tokens_pushed == sum(passes) < 300
 
 
 def test_half_precision_is_checked_with_room_for_rounding() -> None:
@@ -210,7 +247,7 @@ def test_half_precision_is_checked_with_room_for_rounding() -> None:
     half.load_state_dict(model.state_dict())
     spans = spans_of(MANY_DOCS)
     tree = scorer(half)
-    assert len(list(tree.score(spans))) == len(spans)
+    assert len(list(tree.score(TokenTree(spans)))) == len(spans)
     assert tree.fallbacks == 0
 
 
@@ -223,7 +260,7 @@ def test_scores_in_lanes_equal_plain_forwards(
     model = make_model(kind, "eager" if "soft" in kind else "sdpa")
     spans = spans_of(docs)
     tree = scorer(model, tokens_at_once=tokens_at_once, lanes=lanes)
-    assert_scores(model, list(tree.score(spans)), spans)
+    assert_scores(model, list(tree.score(TokenTree(spans))), spans)
     longest = max(len(span.inputs) for span in spans)
     evaluated_again = tree.tokens_pushed - tree.tokens_checked - tree.tokens_needed
     assert 0 <= evaluated_again <= (lanes - 1) * longest
@@ -232,7 +269,7 @@ def test_scores_in_lanes_equal_plain_forwards(
 
 def in_lanes(model: Any, spans: list[Span], **options: Any) -> tuple[TreeScorer, list[Span]]:
     tree = scorer(model, tokens_at_once=32, lanes=3, **options)
-    return tree, list(tree.score(spans))
+    return tree, list(tree.score(TokenTree(spans)))
 
 
 def test_lanes_use_threads_of_their_own_share_the_shots_and_repeat_to_the_bit() -> None:
@@ -269,13 +306,16 @@ def test_a_lane_that_fails_leaves_every_span_scored_once(error: Exception) -> No
 
 
 def test_closing_early_ends_the_threads() -> None:
-    before = active_count()
-    answers = scorer(make_model("gpt2", "sdpa"), tokens_at_once=8, lanes=2).score(
-        spans_of(MANY_DOCS)
+    model = make_model("gpt2", "sdpa")
+    hook = model.register_forward_pre_hook(
+        lambda *_: sleep(0.0 if current_thread() is main_thread() else 0.02)
     )
+    before = active_count()
+    answers = scorer(model, tokens_at_once=8, lanes=2).score(TokenTree(spans_of(MANY_DOCS)))
     while active_count() == before:
         next(answers)
     answers.close()
+    hook.remove()
     assert active_count() == before
 
 

@@ -317,7 +317,7 @@ class HFLM(HFMethods):
         read_window(self.max_length, self.config, self.tokenizer, taken=taken)
 
     @property
-    def reads_apart(self) -> bool:  # type: ignore[override]  # follows from the model
+    def is_encoder_decoder(self) -> bool:  # type: ignore[override]  # follows from the model
         return self.backend == "seq2seq"
 
     @property
@@ -334,7 +334,7 @@ class HFLM(HFMethods):
                 known=int(table().weight.shape[0]) if table else len(self.tokenizer),
                 add_bos_token=None if self._keeps_rule else self.add_bos_token,
                 prefix_token_id=self.custom_prefix_token_id,
-                encloses=self.reads_apart,
+                encloses=self.is_encoder_decoder,
                 chat_arguments=self.chat_template_args,
             )
             self._tokens = (made_for, tokens)
@@ -352,7 +352,7 @@ class HFLM(HFMethods):
         if not is_usable(model):
             return None
         options = EngineOptions(
-            *(device, rows, self.max_batch_size, self.reads_apart),
+            *(device, rows, self.max_batch_size, self.is_encoder_decoder),
             *(self.prefix_cache, self.kv_budget),
         )
         made_for = (fingerprint(model), options, id(self.tokens), self.think_end_token)
@@ -542,7 +542,7 @@ class HFLM(HFMethods):
             return (
                 f"its own {', '.join(called)} generates the replies, and cannot enforce a grammar"
             )
-        if grammar.is_two_phase and self.reads_apart:
+        if grammar.is_two_phase and self.is_encoder_decoder:
             return "an encoder-decoder cannot continue after the reasons it wrote"
         return super().cannot_hold(grammar)
 

@@ -20,15 +20,17 @@ from lm_eval.models.local.token_tree import Span
 
 _LOOK_AHEAD = 512
 """How many spans are sorted by length together, so how many an answer may wait for."""
-_PASSES_COMPARED = 4
 _TOLERANCES = {"torch.float64": 1e-5, "torch.float32": 1e-4, "torch.float16": 0.02}
 _COARSE_TOLERANCE = 0.15
 
 
 class PlainScorer:
-    """Scores spans on a causal model of ``transformers``, a batch of distinct inputs at a time."""
+    """Scores spans on a causal model of ``transformers``, a batch of distinct inputs at a time.
 
-    def __init__(self, model: Any, *, device: Any, batch: AutoBatch) -> None:
+    ``trials`` is the number of passes that are compared with single ones to see whether padding matters.
+    """
+
+    def __init__(self, model: Any, *, device: Any, batch: AutoBatch, trials: int = 4) -> None:
         self.model = model
         self.device = device
         self.batch = batch
@@ -37,7 +39,7 @@ class PlainScorer:
         self._takes_positions = takes(model, "logits_to_keep")
         self._switch = find_rope_switch(model.config)
         self._compared = 0
-        self._passes = 0
+        self._trials = trials
         self._largest_error = 0.0
 
     @property
@@ -53,15 +55,19 @@ class PlainScorer:
     def score(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans with their scores, as they are ready."""
         for some in batched(spans, _LOOK_AHEAD):
-            groups: dict[tuple[int, ...], list[Span]] = {}
-            for span in some:
-                if span.targets:
-                    groups.setdefault(tuple(span.inputs), []).append(span)
-                else:
-                    yield span
-            for part in self._apart(list(groups.values())):
-                for _, done in self.batch.passes(part, input_length, self._run):
-                    yield from done
+            yield from self.score_together(some)
+
+    def score_together(self, spans: Iterable[Span]) -> Iterator[Span]:
+        """All these spans, sorted by length, so that passes hold little padding; the longest first."""
+        groups: dict[tuple[int, ...], list[Span]] = {}
+        for span in spans:
+            if span.targets:
+                groups.setdefault(tuple(span.inputs), []).append(span)
+            else:
+                yield span
+        for part in self._apart(list(groups.values())):
+            for _, done in self.batch.passes(part, input_length, self._run):
+                yield from done
 
     def _apart(self, groups: list[list[Span]]) -> Iterator[list[list[Span]]]:
         """Lists of groups whose texts do not change each other's scores."""
@@ -102,10 +108,10 @@ class PlainScorer:
         """
         longest = input_length(groups[0])
         short = [group for group in groups if input_length(group) < longest]
-        if not short or (longest <= self._compared and self._passes >= _PASSES_COMPARED):
+        if not short or (longest <= self._compared and not self._trials):
             return False
         self._compared = max(longest, self._compared)
-        self._passes += 1
+        self._trials = max(0, self._trials - 1)
         padded_scores = {id(span): tokens for span, tokens in scores}
         tried = {id(short[at]): short[at] for at in (0, len(short) // 2, -1)}
         errors = [

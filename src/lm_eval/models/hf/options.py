@@ -101,8 +101,8 @@ def batch_rows(batch_size: Any) -> int | None:
 def auto_batch(rows: int | None, most_rows: int, device: Any) -> AutoBatch:
     import torch
 
-    if device.type == "cpu":  # beyond a few thousand tokens a CPU only gets slower
-        return AutoBatch(rows, most_rows=most_rows, start=1024, most=4096)
+    if device.type == "cpu":  # larger passes are no faster there, and hold more padding
+        return AutoBatch(rows, most_rows=most_rows, start=1024, most=2048)
     frees = torch.cuda.empty_cache if device.type == "cuda" else torch.mps.empty_cache
     return AutoBatch(rows, most_rows=most_rows, start=4096, most=2**18, frees=frees)
 

@@ -37,8 +37,6 @@ from lm_eval.models.local.token_tree import (
     TokenTree,
     line_of,
     note_readers,
-    set_aside_empty,
-    trees,
 )
 
 TOKENS_AT_ONCE = 512
@@ -123,16 +121,12 @@ class TreeScorer:
             )
         return notes
 
-    def score(self, spans: Iterable[Span]) -> Iterator[Span]:
-        """The spans with their scores, as they are ready, in an order of their own."""
-        without_targets: list[Span] = []
-        for tree in trees(set_aside_empty(spans, without_targets)):
-            self.tokens_needed += tree.size
-            yield from self._score_tree(tree)
-        yield from without_targets
+    def score(self, tree: TokenTree) -> Iterator[Span]:
+        """The spans of a tree with their scores, as they are ready, in an order of their own.
 
-    def _score_tree(self, tree: TokenTree) -> Iterator[Span]:
-        """Score a tree. If that fails, less of it is tried again, and the rest scored ordinarily."""
+        If that fails, less of the tree is tried again, and the rest scored ordinarily.
+        """
+        self.tokens_needed += tree.size
         while tree.size:
             tree, others = self._divide(tree)
             yield from self._score_plainly(others)
@@ -348,12 +342,12 @@ class TreeScorer:
         yield from self._score_plainly([s for s in spans if not math.isfinite(s.logprob)])
 
     def _score_plainly(self, spans: Sequence[Span]) -> Iterator[Span]:
-        """Score spans by ordinary passes, the longest first; those of one text go together."""
+        """Score spans by ordinary passes."""
         self.fallbacks += len(spans)
         self.tokens_pushed += sum(len(span.inputs) for span in _one_per_text(spans))
         for span in spans:
             span.reset()
-        yield from self._plain(sorted(spans, key=lambda span: -len(span.inputs)))
+        yield from self._plain(spans)
 
 
 @dataclass(frozen=True)

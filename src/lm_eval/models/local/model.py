@@ -69,7 +69,7 @@ class LocalLM(ExtensibleLM):
 
     window_argument: ClassVar[str]
     """The argument that sets the window, for messages."""
-    reads_apart = False
+    is_encoder_decoder = False
     """Whether an encoder reads the context, so that what follows has its own window."""
     max_gen_toks: int
     truncated = 0
@@ -97,7 +97,7 @@ class LocalLM(ExtensibleLM):
 
     def _encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
         """The tokens of each context, and those of its continuation."""
-        prefix, are_apart = lambda: self.prefix_token_id, self.reads_apart
+        prefix, are_apart = lambda: self.prefix_token_id, self.is_encoder_decoder
         return encode_pairs(pairs, self._encode, self._tokenize, prefix, are_apart=are_apart)
 
     @abstractmethod
@@ -182,7 +182,7 @@ class LocalLM(ExtensibleLM):
     def _span(self, index: int, context: list[int], continuation: list[int]) -> Span:
         """What scores a continuation; a context too long for the window loses its beginning."""
         self.empty_continuations += not continuation
-        if self.reads_apart:
+        if self.is_encoder_decoder:
             self.truncated += len(context) > self.window
             return Span(index, (context[-self.window :] + continuation)[:-1], continuation)
         span, is_cut = continuation_span(index, context, continuation, window=self.window)
@@ -240,7 +240,7 @@ class LocalLM(ExtensibleLM):
                 behind = 0 if grammar is None or not grammar.is_two_phase else answer_room(grammar)
                 room = prompt_room(
                     request,
-                    0 if self.reads_apart else options.max_gen_toks + behind,
+                    0 if self.is_encoder_decoder else options.max_gen_toks + behind,
                     window=self.window,
                     argument=self.window_argument,
                 )

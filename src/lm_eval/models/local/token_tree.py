@@ -131,6 +131,8 @@ class TokenTree:
         self._root = Node(array("i"), 0, None)
         self.size = 0
         """How many tokens the tree has, the fewest that must be evaluated."""
+        self.size_of_texts = 0
+        """How many tokens its distinct texts have, each by itself."""
         self._longest = self._root
         for span in spans:
             self.add(span)
@@ -148,6 +150,8 @@ class TokenTree:
     def add(self, span: Span) -> None:
         """Add the span's tokens."""
         node = self._insert(array("i", span.inputs))
+        if not node.spans:
+            self.size_of_texts += node.end
         node.spans.append(span)
         span.inputs = Path(node)
         if node.end > self.longest:
