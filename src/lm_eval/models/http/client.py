@@ -17,25 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.request import getproxies, proxy_bypass
 
 from lm_eval.errors import MissingExtraError, UsageError
-from lm_eval.models.http.failures import (
-    BROKEN_OFF,
-    HUNG_UP,
-    LATE,
-    NO_ADDRESS,
-    NO_CONNECTION,
-    NO_DESCRIPTORS,
-    NO_HTTP,
-    NO_PROXY,
-    NO_SUCH_HOST,
-    NO_TLS,
-    REFUSED,
-    TOO_LARGE,
-    UNSENDABLE,
-    UNTRUSTED,
-    Failure,
-    Redact,
-    shorten,
-)
+from lm_eval.models.http.failures import Failure, Redact, final, shorten, unreachable
 
 try:
     import aiohttp
@@ -52,8 +34,6 @@ CONNECT_S = 5.0
 """How long connecting may take, name look-up and TLS included, before any server has answered."""
 
 _LATER_CONNECT_S = 15.0
-_OTHER_FILES = 32
-"""Descriptors left for files: stores, results, data."""
 _LARGE = 2**20
 """Bytes above which a body counts as large."""
 _LARGE_AT_ONCE = 2
@@ -73,8 +53,9 @@ class TransportOptions:
 
 
 class HttpReply(NamedTuple):
-    """What a server answered, whatever the status."""
+    """What a server answered, whatever the status; ``where`` is its address without secrets."""
 
+    where: str
     status: int
     headers: Iterable[tuple[bytes, bytes]]
     body: bytes
@@ -97,31 +78,26 @@ class Client:
 
     def __init__(self, options: TransportOptions, *, connections: int, redact: Redact) -> None:
         self._connections = connections
-        self._is_auto = options.num_concurrent == "auto"
         self._timeout_s = options.timeout_s
         self._ssl = _tls(options.verify_certificate, options.ca_cert_path)
         self._limit = options.max_response_bytes
         self._redact = redact
         self.sessions: list[aiohttp.ClientSession] = []
         self._targets: dict[str, Target] = {}
+        self._first_timeout = aiohttp.ClientTimeout(
+            total=options.timeout_s, connect=min(CONNECT_S, options.timeout_s)
+        )
         self.was_answered = False
 
-    def target(self, address: str) -> Target | Failure:
-        """The parsed address, or what is wrong with it."""
-        target = self._targets.get(address) or self._parse(address)
-        if isinstance(target, Target):
-            self._targets[address] = target
-        return target
-
     async def exchange(
-        self, target: Target, body: bytes | None, headers: Mapping[str, str]
+        self, address: str, body: bytes | None, headers: Mapping[str, str]
     ) -> HttpReply | Failure:
         """Send once, without a body as a GET. Everything that can happen on the way is a ``Failure``."""
+        target = self._targets.get(address) or self._parse(address)
+        if isinstance(target, Failure):
+            return target
         session = self.sessions[0] if self.sessions else self._open()
-        timeout = session.timeout
-        if not self.was_answered:
-            connect_s = min(CONNECT_S, self._timeout_s)
-            timeout = aiohttp.ClientTimeout(total=self._timeout_s, connect=connect_s)
+        timeout = session.timeout if self.was_answered else self._first_timeout
         try:
             async with session.request(
                 "GET" if body is None else "POST",
@@ -138,8 +114,8 @@ class Client:
         except (TimeoutError, aiohttp.ClientError, OSError, ValueError) as error:
             return self._failure(target.shown, error)
         if content is None:
-            return TOO_LARGE.about(target.shown, f"{self._limit:,}")
-        return HttpReply(status, raw, content)
+            return _TOO_LARGE.about(target.shown, f"{self._limit:,}")
+        return HttpReply(target.shown, status, raw, content)
 
     async def _read(self, response: aiohttp.ClientResponse) -> bytes | None:
         """The body, or None when it is larger than the limit.
@@ -171,9 +147,8 @@ class Client:
 
     def _open(self) -> aiohttp.ClientSession:
         self._large = asyncio.Semaphore(_LARGE_AT_ONCE)  # of the loop that runs now
-        connections = within_descriptors(self._connections, is_limit=self._is_auto)
         session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=connections, ssl=self._ssl),
+            connector=aiohttp.TCPConnector(limit=self._connections, ssl=self._ssl),
             cookie_jar=aiohttp.DummyCookieJar(),
             timeout=aiohttp.ClientTimeout(
                 total=self._timeout_s, sock_connect=min(_LATER_CONNECT_S, self._timeout_s)
@@ -188,40 +163,72 @@ class Client:
             shown = str(url.with_user(None).with_query(None).with_fragment(None))
         except ValueError as error:
             shown, why = (shorten(self._redact(text)) for text in (address, str(error)))
-            return NO_ADDRESS.about(shown, why)
+            return _NO_ADDRESS.about(shown, why)
         shown = shorten(self._redact(shown))
         if url.scheme not in ("http", "https") or not url.host:
-            return NO_ADDRESS.about(shown, "it needs http:// or https:// and a host")
-        return Target(shown, url, _proxy(url.scheme, url.host))
+            return _NO_ADDRESS.about(shown, "it needs http:// or https:// and a host")
+        self._targets[address] = Target(shown, url, _proxy(url.scheme, url.host))
+        return self._targets[address]
 
     def _failure(self, where: str, error: Exception) -> Failure:
         cause: Any = getattr(error, "os_error", None) or error
         if getattr(cause, "errno", None) in (errno.EMFILE, errno.ENFILE):
-            return NO_DESCRIPTORS.about(where, str(self._connections))
+            return _NO_DESCRIPTORS.about(where, str(self._connections))
         failure = next(failure for kind, failure in _FAILURES if isinstance(error, kind))
-        if failure is LATE:
-            return LATE.about(where, f"{self._timeout_s:g}")
+        if isinstance(error, TimeoutError):
+            return failure.about(where, f"{self._timeout_s:g}")
         why = shorten(self._redact(_reason(error, cause)))
         return failure.about(where, why or type(error).__name__)
 
 
+_CHECK_ADDRESS = "Check the address, and that the server runs."
+_UNTRUSTED = final(
+    "The certificate of {where} is not trusted: {why}",
+    "Name its authority with ca_cert_path=FILE, or switch the check off with "
+    "verify_certificate=False if you know the server.",
+)
+_NO_ADDRESS = final(
+    "{where!r} is not the address of a server: {why}", "Write it as http://host:port/path."
+)
+_NO_DESCRIPTORS = final(
+    "No connection to {where}: this process has too few file descriptors for {why} connections",
+    "Raise the limit (ulimit -n), or lower num_concurrent.",
+)
+_NO_PROXY = unreachable("the proxy: {why}")
+_NO_HTTP = Failure("{where} sent something that is not HTTP: {why}", _CHECK_ADDRESS)
+_HUNG_UP = Failure("{where} closed the connection without an answer", _CHECK_ADDRESS)
+_TOO_LARGE = Failure(
+    "{where} sent more than {why} bytes for one request",
+    "Ask for less in one request, or check what the server sends.",
+)
 _FAILURES: tuple[tuple[type[Exception], Failure], ...] = (
-    (aiohttp.ConnectionTimeoutError, NO_CONNECTION),
-    (asyncio.TimeoutError, LATE),
-    (aiohttp.ClientConnectorCertificateError, UNTRUSTED),
-    (aiohttp.ClientSSLError, NO_TLS),
-    (aiohttp.ServerFingerprintMismatch, UNTRUSTED),
-    (aiohttp.ClientProxyConnectionError, NO_PROXY),
-    (aiohttp.ClientConnectorDNSError, NO_SUCH_HOST),
-    (aiohttp.ClientConnectorError, REFUSED),
-    (aiohttp.ClientHttpProxyError, NO_PROXY),
-    (aiohttp.ClientPayloadError, BROKEN_OFF),
-    (aiohttp.ClientResponseError, NO_HTTP),
-    (aiohttp.InvalidURL, NO_ADDRESS),
-    (OSError, HUNG_UP),
-    (aiohttp.ClientConnectionError, HUNG_UP),
-    (aiohttp.ClientError, NO_HTTP),
-    (ValueError, UNSENDABLE),
+    (aiohttp.ConnectionTimeoutError, unreachable("no connection in time")),
+    (
+        asyncio.TimeoutError,
+        Failure(
+            "{where} did not finish its answer within {why} s",
+            "Allow more with timeout=SECONDS in --model_args.",
+        ),
+    ),
+    (aiohttp.ClientConnectorCertificateError, _UNTRUSTED),
+    (
+        aiohttp.ClientSSLError,
+        final(
+            "No secure connection to {where}: {why}",
+            "Does the server speak https? If not, write http:// in the address.",
+        ),
+    ),
+    (aiohttp.ClientProxyConnectionError, _NO_PROXY),
+    (aiohttp.ClientConnectorDNSError, unreachable("no such host ({why})")),
+    (aiohttp.ClientConnectorError, unreachable("{why}")),
+    (aiohttp.ClientHttpProxyError, _NO_PROXY),
+    (aiohttp.ClientPayloadError, Failure("{where} broke off in the middle of its answer: {why}")),
+    (aiohttp.ClientResponseError, _NO_HTTP),
+    (aiohttp.InvalidURL, _NO_ADDRESS),
+    (OSError, _HUNG_UP),
+    (aiohttp.ClientConnectionError, _HUNG_UP),
+    (aiohttp.ClientError, _NO_HTTP),
+    (ValueError, final("The request to {where} cannot be sent: {why}")),
 )
 """What aiohttp raises → what it means. The kinds overlap: the first match counts."""
 
@@ -238,29 +245,6 @@ async def close_all(sessions: list[aiohttp.ClientSession]) -> None:
     while sessions:
         await sessions.pop().close()
     await asyncio.sleep(0)  # sockets are closed one turn of the loop later
-
-
-def within_descriptors(connections: int, *, is_limit: bool) -> int:
-    """As many connections as this process may have open files for; an error if that is fewer than
-    were asked for, unless these are only a limit.
-    """
-    try:
-        import resource
-
-        most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        in_use = len(os.listdir("/dev/fd"))
-    except (ImportError, OSError):
-        return connections
-    room = max(1, most - in_use - _OTHER_FILES)
-    if most == resource.RLIM_INFINITY or connections <= room:
-        return connections
-    if is_limit:
-        return room
-    raise UsageError(
-        f"{connections:,} connections at a time need more open files than this process may have: "
-        f"{most:,}, of which {in_use:,} are in use. Raise the limit (`ulimit -n "
-        f"{connections + in_use + 10 * _OTHER_FILES}`), or lower num_concurrent to at most {room:,}."
-    )
 
 
 def _proxy(scheme: str, host: str) -> str | None:

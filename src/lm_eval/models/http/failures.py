@@ -204,55 +204,19 @@ def _one_line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-# Failures of the connection
-
-
-_CHECK_ADDRESS = "Check the address, and that the server runs."
-
-
-def _unreachable(why: str) -> Failure:
+def unreachable(why: str) -> Failure:
+    """A failure to connect."""
     return Failure(
-        f"Nothing answers at {{where}}: {why}", _CHECK_ADDRESS, stops_run=True, is_unreachable=True
+        f"Nothing answers at {{where}}: {why}",
+        "Check the address, and that the server runs.",
+        stops_run=True,
+        is_unreachable=True,
     )
 
 
-def _final(text: str, advice: str = "") -> Failure:
+def final(text: str, advice: str = "") -> Failure:
     """A failure that every other request would meet too."""
     return Failure(text, advice, can_retry=False, stops_run=True)
-
-
-UNTRUSTED = _final(
-    "The certificate of {where} is not trusted: {why}",
-    "Name its authority with ca_cert_path=FILE, or switch the check off with "
-    "verify_certificate=False if you know the server.",
-)
-NO_TLS = _final(
-    "No secure connection to {where}: {why}",
-    "Does the server speak https? If not, write http:// in the address.",
-)
-NO_ADDRESS = _final(
-    "{where!r} is not the address of a server: {why}", "Write it as http://host:port/path."
-)
-UNSENDABLE = _final("The request to {where} cannot be sent: {why}")
-NO_DESCRIPTORS = _final(
-    "No connection to {where}: this process has too few file descriptors for {why} connections",
-    "Raise the limit (ulimit -n), or lower num_concurrent.",
-)
-LATE = Failure(
-    "{where} did not finish its answer within {why} s",
-    "Allow more with timeout=SECONDS in --model_args.",
-)
-HUNG_UP = Failure("{where} closed the connection without an answer", _CHECK_ADDRESS)
-NO_HTTP = Failure("{where} sent something that is not HTTP: {why}", _CHECK_ADDRESS)
-TOO_LARGE = Failure(
-    "{where} sent more than {why} bytes for one request",
-    "Ask for less in one request, or check what the server sends.",
-)
-BROKEN_OFF = Failure("{where} broke off in the middle of its answer: {why}")
-NO_CONNECTION = _unreachable("no connection in time")
-NO_PROXY = _unreachable("the proxy: {why}")
-NO_SUCH_HOST = _unreachable("no such host ({why})")
-REFUSED = _unreachable("{why}")
 
 
 # When to send again

@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Literal
@@ -122,7 +122,7 @@ class Servers:
 
     async def take(self, but: Collection[Server] = ()) -> Server:
         """A slot at one of the servers, not of ``but`` if there is another; to be given back."""
-        only = ONLY.get()
+        only = 0 if len(self.all) == 1 else ONLY.get()
         while only is None:
             self._try_again()
             turn = self._in_turn()
@@ -146,24 +146,54 @@ class Servers:
         server.in_flight -= 1
         self._wake()
 
-    def answered(self, server: Server) -> None:
+    def answered(self, server: Server, suspects: Mapping[Server, Failure]) -> None:
+        """Count an answer. Servers that gave none to the same request were at fault."""
         server.answered += 1
         server.faults = server.refusals = 0
         self._silent_since = None
+        for other, failure in suspects.items():
+            if other is not server:
+                self._count_fault(other, failure)
 
-    def refused(self, server: Server) -> None:
+    def failed(self, server: Server, failure: Failure, suspects: dict[Server, Failure]) -> bool:
+        """Count a failure; whether the request can go to another server at once.
+
+        Whether a reply that is refused (400) or cannot be read is the request's fault or the server's
+        shows when another server answers the same request: until then the server is a suspect.
+        """
+        can_move = ONLY.get() is None and any(
+            other.is_in and not other.pace.is_paused
+            for other in self.all
+            if other is not server and other not in suspects
+        )
+        if failure.is_refusal:
+            self._refused(server)
+        elif failure.is_fault:
+            self._count_fault(server, failure)
+        elif failure.stops_run and can_move:
+            self.take_out(server, failure.text)
+        else:
+            suspects[server] = failure
+            can_move &= failure.can_retry or len(suspects) == 1  # two agree: it is the request
+        return can_move
+
+    def _refused(self, server: Server) -> None:
         """Leave a server alone for a while that asks for less without saying for how long."""
-        if not server.pace.is_paused and ONLY.get() is None:
+        if self._is_shared and not server.pace.is_paused:
             server.refusals += 1
             server.pace.pause(min(_LONGEST_OUT_S, _FIRST_PAUSE_S * 2.0 ** min(server.refusals, 16)))
 
-    def failed(self, server: Server, failure: Failure) -> None:
-        """Count a fault of the server; enough of them take it out."""
-        if ONLY.get() is not None:
-            return
-        server.faults += 1
-        if server.is_in and (failure.is_unreachable or server.faults >= FAULTS_IN_A_ROW):
+    def _count_fault(self, server: Server, failure: Failure) -> None:
+        """Enough faults take a server out."""
+        server.faults += self._is_shared
+        is_bad = failure.is_unreachable or server.faults >= FAULTS_IN_A_ROW
+        if self._is_shared and server.is_in and is_bad:
             self.take_out(server, failure.text)
+
+    @property
+    def _is_shared(self) -> bool:
+        """Whether the request at hand may go to any of several servers."""
+        return len(self.all) > 1 and ONLY.get() is None
 
     def take_out(self, server: Server, why: str) -> None:
         """Send it nothing until it answers again."""
@@ -173,12 +203,6 @@ class Servers:
         if not any(other.is_in for other in self.all) and self._silent_since is None:
             self._silent_since = time.monotonic()
         self._wake()
-
-    def has_other(self, tried: Collection[Server]) -> bool:
-        """Whether a request that failed at these can go to another server at once."""
-        return any(
-            other.is_in and not other.pace.is_paused for other in self.all if other not in tried
-        )
 
     def close(self) -> None:
         """Forget what is under way: the event loop ends."""

@@ -20,7 +20,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeGuard, TypeVar, cast
 
 from lm_eval.errors import RequestError
-from lm_eval.models.http.client import CONNECT_S, Client, Target, TransportOptions, close_all
+from lm_eval.models.http.client import CONNECT_S, Client, TransportOptions, close_all
 from lm_eval.models.http.failures import Failure, Schedule, of_body, of_status
 from lm_eval.models.http.pacing import Meanwhile, Pace
 from lm_eval.models.http.servers import ONLY, Server, Servers
@@ -85,61 +85,22 @@ class Transport:
         their like: the reply then counts as broken and the request is sent again. Errors of this
         package pass through. A request that fails for good is a ``RequestError``.
         """
-        if not isinstance(url, str):
-            return await self._request_any(url, body, headers, decode)
-        target, pace = self._target(url), self.servers.all[0].pace
-        schedule = Schedule(self.options.max_retries, timeout_s=self.options.timeout_s)
-        begun_at, attempts = time.monotonic(), 1
-        while isinstance(outcome := await self._send(target, pace, body, headers, decode), Failure):
-            wait_s = self._wait(schedule, outcome, begun_at)
-            if wait_s is None:
-                raise outcome.error(attempts, never_answered=not self._client.was_answered)
-            await asyncio.sleep(wait_s)
-            attempts += 1
-            self.retries += 1
-        return Received(outcome, attempts)
-
-    async def _request_any(
-        self,
-        urls: Sequence[str],
-        body: bytes | None,
-        headers: Mapping[str, str],
-        decode: Callable[[bytes], T],
-    ) -> Received[T]:
-        """As ``request``, from whichever server has room. If one fails, another is asked.
-
-        Whether a reply that is refused (400) or cannot be read is the request's fault or the server's
-        shows when another server answers the same request: then it counts against the first.
-        """
+        urls = (url,) if isinstance(url, str) else url
         servers, suspects = self.servers, dict[Server, Failure]()
         schedule = Schedule(self.options.max_retries, timeout_s=self.options.timeout_s)
         begun_at, attempts, moves, tried = time.monotonic(), 1, len(urls), set[Server]()
         while True:
             server = await servers.take(but=tried)
             try:
-                target = self._target(urls[server.number])
-                outcome = await self._send(target, server.pace, body, headers, decode)
+                outcome = await self._send(urls[server.number], server.pace, body, headers, decode)
             finally:
                 servers.give_back(server)
             if not isinstance(outcome, Failure):
-                suspects.pop(server, None)
-                for other, failure in suspects.items():
-                    servers.failed(other, failure)
-                servers.answered(server)
+                servers.answered(server, suspects)
                 return Received(outcome, attempts)
             tried = {server, *suspects}
-            can_move = ONLY.get() is None and servers.has_other(tried)
-            if outcome.is_refusal:
-                servers.refused(server)
-            elif outcome.is_fault:
-                servers.failed(server, outcome)
-            elif outcome.stops_run and can_move:
-                servers.take_out(server, outcome.text)
-            else:
-                suspects[server] = outcome
-                can_move &= outcome.can_retry or len(suspects) == 1  # two agree: it is the request
             wait_s: float | None = 0.0
-            if moves and can_move:
+            if servers.failed(server, outcome, suspects) and moves:
                 moves -= 1
             else:
                 wait_s = self._wait(schedule, outcome, begun_at)
@@ -148,12 +109,6 @@ class Transport:
             await asyncio.sleep(wait_s)
             attempts += 1
             self.retries += 1
-
-    def _target(self, url: str) -> Target:
-        target = self._client.target(url)
-        if isinstance(target, Failure):
-            raise target.error(0, never_answered=False)
-        return target
 
     def _wait(self, schedule: Schedule, failure: Failure, begun_at: float) -> float | None:
         now, is_check = time.monotonic(), ONLY.get() is not None
@@ -168,7 +123,7 @@ class Transport:
 
     async def _send(
         self,
-        target: Target,
+        url: str,
         pace: Pace,
         body: bytes | None,
         headers: Mapping[str, str],
@@ -178,12 +133,12 @@ class Transport:
             await pace.clear()
         self.sent += 1
         begun_at = time.monotonic()
-        reply = await self._client.exchange(target, body, headers)
+        reply = await self._client.exchange(url, body, headers)
         if isinstance(reply, Failure):
             return reply
-        status, replied, content = reply
+        where, status, replied, content = reply
         if not 200 <= status < 300:
-            failure = of_status(target.shown, status, replied, content, self._redact)
+            failure = of_status(where, status, replied, content, self._redact)
             if failure.is_refusal:
                 pace.refused()
                 pace.pause(failure.asked_wait_s or 0.0)
@@ -193,7 +148,7 @@ class Transport:
         try:
             value = decode(content)
         except _BROKEN as error:
-            return of_body(target.shown, status, content, error, self._redact)
+            return of_body(where, status, content, error, self._redact)
         self._answered_at = now
         return value
 
@@ -223,7 +178,22 @@ class Transport:
         ``meanwhile`` works in the consumer's thread too, but only while no result is there to be taken:
         what it does keeps no slot empty for longer than one piece of its work.
         """
-        window, source = _Window(self._thread, work), iter(jobs)
+        loop, tasks = self._thread.loop, set[asyncio.Task[None]]()
+        done: SimpleQueue[tuple[J, R | Exception]] = SimpleQueue()
+
+        async def run(job: J) -> None:
+            try:
+                outcome: R | Exception = await work(job)
+            except Exception as error:
+                outcome = error
+            done.put((job, outcome))
+
+        def start(job: J) -> None:
+            task = loop.create_task(run(job))
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+
+        source = iter(jobs)
         under_way, has_more, stop = 0, True, None
         self.servers.begin()
         try:
@@ -234,11 +204,11 @@ class Transport:
                     except StopIteration:
                         has_more = False
                         break
-                    window.submit(job)
+                    loop.call_soon_threadsafe(start, job)
                     under_way += 1
-                if not under_way or (stop is not None and window.is_empty):
+                if not under_way or (stop is not None and done.empty()):
                     break
-                job, outcome = window.collect(meanwhile)
+                job, outcome = _next_done(done, meanwhile)
                 under_way -= 1
                 if isinstance(outcome, Exception) and not _fails_alone(outcome):
                     stop, has_more = stop or outcome, False
@@ -248,8 +218,8 @@ class Transport:
             if stop is not None:
                 raise stop
         finally:
-            if under_way:
-                window.cancel()
+            if under_way and not self._thread.is_current:  # as the garbage collector may be
+                self._thread.run(_cancelled(tasks))
 
     def _room(self) -> int:
         is_first = self._answered_at == -math.inf and not self._has_landed
@@ -261,56 +231,30 @@ class Transport:
         self.servers.close()
 
 
-class _Window(Generic[J, R]):
-    """The jobs of one window: those under way in the loop, and a queue of those that are done."""
-
-    def __init__(self, thread: LoopThread, work: Callable[[J], Awaitable[R]]) -> None:
-        self._thread = thread
-        self._work = work
-        self._tasks: set[asyncio.Task[None]] = set()
-        self._done: SimpleQueue[tuple[J, R | Exception]] = SimpleQueue()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether no job is done and not yet taken."""
-        return self._done.empty()
-
-    def submit(self, job: J) -> None:
-        self._thread.loop.call_soon_threadsafe(self._start, job)
-
-    def collect(self, meanwhile: Meanwhile | None) -> tuple[J, R | Exception]:
-        """Wait for a job that is done."""
-        if meanwhile is not None:
-            while self._done.empty() and meanwhile.is_ready:
-                meanwhile.work()
-            try:
-                return self._done.get(timeout=_PATIENCE_S)
-            except Empty:
-                meanwhile.settle()
-        return self._done.get()
-
-    def cancel(self) -> None:
-        """End what is under way, and wait, a few seconds at most, until its sockets are gone."""
-        if not self._thread.is_current:  # as the garbage collector may be
-            self._thread.run(self._cancelled())
-
-    async def _cancelled(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=_SETTLE_S)
-
-    def _start(self, job: J) -> None:
-        self._tasks.add(self._thread.loop.create_task(self._run(job)))
-
-    async def _run(self, job: J) -> None:
+def _next_done(done: SimpleQueue[T], meanwhile: Meanwhile | None) -> T:
+    """Wait for a job that is done."""
+    if meanwhile is not None:
+        while done.empty() and meanwhile.is_ready:
+            meanwhile.work()
         try:
-            outcome: R | Exception = await self._work(job)
-        except Exception as error:
-            outcome = error
-        finally:
-            self._tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
-        self._done.put((job, outcome))
+            return done.get(timeout=_PATIENCE_S)
+        except Empty:
+            meanwhile.settle()
+    return done.get()
+
+
+def _fails_alone(error: Exception) -> TypeGuard[RequestError]:
+    """Whether other requests may still succeed."""
+    return isinstance(error, RequestError) and not error.stops_run
+
+
+async def _cancelled(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """End the tasks, and wait, a few seconds at most, until their sockets are gone."""
+    left = [task for task in tasks if task is not asyncio.current_task()]
+    for task in left:
+        task.cancel()
+    if left:
+        await asyncio.wait(left, timeout=_SETTLE_S)
 
 
 class LoopThread:
@@ -351,7 +295,7 @@ class LoopThread:
         loop, thread = self._loop, self._thread
         if loop is None or thread is None or self.is_current:
             return
-        self.run(_cancel_all())
+        self.run(_all_cancelled())
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
         loop.close()
@@ -366,16 +310,8 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return cast("asyncio.AbstractEventLoop", uvloop.new_event_loop())
 
 
-async def _cancel_all() -> None:
-    tasks = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
-
-
-def _fails_alone(error: Exception) -> TypeGuard[RequestError]:
-    """Whether other requests may still succeed."""
-    return isinstance(error, RequestError) and not error.stops_run
+async def _all_cancelled() -> None:
+    await _cancelled(asyncio.all_tasks())
 
 
 def _close(sessions: list[Any], thread: LoopThread) -> None:

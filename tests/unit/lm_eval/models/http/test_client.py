@@ -10,19 +10,16 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from lm_eval.models.http.client import Client, HttpReply, Target, TransportOptions, close_all
+from lm_eval.models.http.client import Client, HttpReply, TransportOptions, close_all
 from lm_eval.models.http.failures import Failure
 
 Outcome = HttpReply | Failure
 OK = b"HTTP/1.1 200 OK\r\n"
 
 
-def client(limit: int, *, timeout_s: float, most_bytes: int, port: int) -> tuple[Client, Target]:
+def client(limit: int, *, timeout_s: float, most_bytes: int, port: int) -> tuple[Client, str]:
     options = TransportOptions(timeout_s=timeout_s, max_response_bytes=most_bytes)
-    made = Client(options, connections=limit, redact=str)
-    target = made.target(f"http://127.0.0.1:{port}/v1")
-    assert isinstance(target, Target)
-    return made, target
+    return Client(options, connections=limit, redact=str), f"http://127.0.0.1:{port}/v1"
 
 
 Send = Callable[[bytes], Awaitable[None]]
@@ -65,12 +62,12 @@ def asked(
     async def main() -> list[Outcome]:
         server = await asyncio.start_server(handle, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        pool, target = client(limit, timeout_s=timeout_s, most_bytes=most_bytes, port=port)
+        pool, address = client(limit, timeout_s=timeout_s, most_bytes=most_bytes, port=port)
         headers = {"Content-Type": "application/json"}
         outcomes = []
         for n in range(times):
             body = json.dumps({"n": n}).encode()
-            outcomes.append(await pool.exchange(target, body, headers))
+            outcomes.append(await pool.exchange(address, body, headers))
         await close_all(pool.sessions)
         server.close()
         return outcomes
@@ -218,8 +215,8 @@ def test_no_more_connections_than_the_limit() -> None:
 
         server = await asyncio.start_server(handle, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
-        pool, target = client(2, timeout_s=20, most_bytes=1000, port=port)
-        sent = [pool.exchange(target, None, {}) for _ in range(10)]
+        pool, address = client(2, timeout_s=20, most_bytes=1000, port=port)
+        sent = [pool.exchange(address, None, {}) for _ in range(10)]
         outcomes = await asyncio.gather(*sent)
         await close_all(pool.sessions)
         server.close()
