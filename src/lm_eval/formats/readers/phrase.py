@@ -137,15 +137,20 @@ def _without_echoes(text: str, cue: re.Pattern[str]) -> str:
 
     A placeholder with a number right behind it ("[answer] 42") is filled.
     """
-    low, spans = lowered(text), []
+    low, spans, floor = lowered(text), [], 0
     for match in cue.finditer(low):
+        start, behind, floor = match.start(), floor, match.end()
         echo = _ECHO.match(low, match.end())
         if echo is None or _is_digit_at(text, _behind_placeholder(text, match.span())[1]):
             continue
         stop = _SENTENCE_STOP.search(low, echo.end())
         end = stop.end() if stop else len(low)
         again = cue.search(low, match.end(), end)
-        spans.append((match.start(), again.start() if again else end))
+        if low[start - 1 : start] in ('"', "'"):  # what leads up to the quotation belongs to it
+            start = max(
+                (s.end() for s in _SENTENCE_STOP.finditer(low, behind, start)), default=behind
+            )
+        spans.append((start, again.start() if again else end))
     return blanked(text, spans) if spans else text
 
 
