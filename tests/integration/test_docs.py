@@ -169,7 +169,8 @@ class PageRun:
 
     def _run_command(self, command: str, output: str) -> None:
         fails = "-eval: error:" in output or output.startswith("error    ")
-        code = 3 if "\nWorse: " in output else 1 if fails else 0
+        is_worse = re.search("^Worse: ", output, re.MULTILINE)
+        code = 3 if is_worse else 1 if fails else 0
         printed = self._call(["bash", "-c", command], code=code)
         words = shlex.split(command, comments=True)
         has_model = words[:2] != ["lm-eval", "run"] or {"--model", "-M", "--config"} & set(words)

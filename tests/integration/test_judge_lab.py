@@ -149,7 +149,7 @@ def test_stored_prompts_are_compared(work: Workplace) -> None:
     done = lab(
         work, "diff", "out", "out", "--formats", "no_reasoning×json,no_reasoning×adaptive"
     ).ok()
-    assert "prompts      7 of 7 differ" in done.out
+    assert "prompts       7 of 7 differ" in done.out
     assert "doc 0, from character" in done.out
 
 

@@ -50,7 +50,7 @@ def test_a_reader_that_finds_what_the_other_did_not(place: Workplace) -> None:
     # five discordant pairs on one side: 2 × 2⁻⁵
     assert "+.250" in done.out
     assert "5 higher, 0 lower, 15 the same; p = .062 (exact McNemar)" in " ".join(done.out.split())
-    assert "doc 2: wrong → right (right: y)" in done.out
+    assert "doc 2         wrong → right (right: y)" in done.out
     assert "“Hm. zq«C»qz, as it were.”" in done.out
     assert "not parsed: unreadable 20" in done.out
 
@@ -438,7 +438,7 @@ def test_a_damaged_sample_is_named(place: Workplace, field: str, value: object, 
 def test_flips_without_their_text(place: Workplace) -> None:
     run(place, "The best answer is C.")
     done = place.cli("reread", "out", "--scorer", "first_label", "--show", "0")
-    assert "Verdicts that flip: 5. With text: --show 5." in done.out
+    assert "Verdicts that flip: 5\n\n… and 5 more: --show 5." in done.out
     again = place.cli("reread", "out", "--scorer", "choice", "--show", "0")
     assert "No verdict flips." in again.out
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lm_eval.lab.compare.details import facts
-from lm_eval.lab.compare.findings import findings, in_text
+from lm_eval.lab.compare.findings import findings
 from lm_eval.lab.compare.values import Comparison
+from lm_eval.lab.report import in_text
 
 __all__ = ["sentences"]
 

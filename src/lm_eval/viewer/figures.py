@@ -299,13 +299,15 @@ def _block(comparison: Any) -> dict[str, Any]:
     from lm_eval.lab.compare.findings import findings, title
     from lm_eval.lab.words import sentences
 
+    found: list[dict[str, Any]] = []
+    for label, text in findings(comparison):
+        if label != "":
+            found.append({"label": label or "", "lines": []})
+        found[-1]["lines"].append(text)
     return {
         **comparison.to_dict(),
         "title": title(comparison),
-        "findings": [
-            {"label": finding.label, "lines": list(finding.lines)}
-            for finding in findings(comparison)
-        ],
+        "findings": found,
         "sentences": sentences(comparison),
     }
 

@@ -11,7 +11,7 @@ from lm_eval.cli.lab.options import IN_TERMINAL, choice_of
 from lm_eval.errors import ComparisonError, UsageError, listing
 from lm_eval.lab.compare.statistics import Options
 from lm_eval.lab.compare.statistics import compare as compared
-from lm_eval.lab.compare.values import ComparisonReport
+from lm_eval.lab.report import print_report, to_markdown, write_report
 from lm_eval.lab.stored.run import open_runs
 from lm_eval.lab.stored.select import chosen
 from lm_eval.support.files import write_output
@@ -21,13 +21,12 @@ if TYPE_CHECKING:
     from lm_eval.cli.gates import GateCase
     from lm_eval.lab.compare.regression import ResultChange
 
-FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 1_000_000
 WRITTEN = (".json", ".md")
 
 
 def compare(args: argparse.Namespace) -> int:
     """Compare, print the report, and write what was asked for."""
-    from lm_eval.lab.compare.tables import print_comparison, show_scores, write_plots
+    from lm_eval.lab.compare.tables import sections, show_scores, write_plots
     from lm_eval.support.terminal import console, print_written
 
     _check(args)
@@ -44,8 +43,9 @@ def compare(args: argparse.Namespace) -> int:
     if args.plots not in (None, IN_TERMINAL):
         paths = write_plots(report, Path(args.plots).expanduser())
     if args.output_path is not None:
-        paths.append(write(report, Path(args.output_path).expanduser(), flips=args.flips))
-    print_comparison(report, console(), flips=args.flips, explains=args.explain)
+        whole = sections(report, flips=args.flips)
+        paths.append(write_report(args.output_path, whole, report.to_dict()))
+    print_report(sections(report, flips=args.flips, explains=args.explain), console())
     if args.plots == IN_TERMINAL:
         show_scores(report, console())
     for path in paths:
@@ -56,15 +56,8 @@ def compare(args: argparse.Namespace) -> int:
 def _gate(args: argparse.Namespace) -> int:
     """Print what changed from the first run to the second; exit code 3 if something is worse."""
     from lm_eval.cli.gates import FAILED, write_junit
-    from lm_eval.lab.compare.regression import (
-        power_line,
-        regression_markdown,
-        regression_table,
-        regressions,
-        verdict_line,
-    )
-    from lm_eval.support.encode import to_json
-    from lm_eval.support.terminal import Paragraph, console, print_written
+    from lm_eval.lab.compare.regression import regression_report, regressions
+    from lm_eval.support.terminal import console, print_written
 
     before, after = (open_runs([run]) for run in args.runs)
     report = regressions(
@@ -76,24 +69,15 @@ def _gate(args: argparse.Namespace) -> int:
         intersect=args.intersect,
         seed=args.seed,
     )
-    paths = []
+    shown, paths = regression_report(report), []
     if args.output_path is not None:
-        path = Path(args.output_path).expanduser()
-        is_json = path.suffix == ".json"
-        written = to_json(report.to_dict(), indent=1) + "\n"
-        write_output(path, written if is_json else regression_markdown(report))
-        paths.append(path)
+        paths.append(write_report(args.output_path, shown, report.to_dict()))
     if args.junit:
         paths.append(write_junit(args.junit, [_case(change) for change in report.changes]))
     if args.summary:
         paths.append(Path(args.summary).expanduser())
-        write_output(paths[-1], regression_markdown(report))
-    screen = console()
-    screen.print(regression_table(report))
-    screen.print()
-    screen.print(Paragraph("", verdict_line(report)))
-    for line in filter(None, [power_line(report), *report.notes]):
-        screen.print(Paragraph("", line))
+        write_output(paths[-1], to_markdown(shown, level=3))
+    print_report(shown, console())
     for path in paths:
         print_written(path)
     return FAILED if report.worse else 0
@@ -124,33 +108,8 @@ def options_of(args: argparse.Namespace) -> Options:
     )
 
 
-def write(report: ComparisonReport, path: Path, *, flips: int | None = None) -> Path:
-    """Write the comparison as JSON or Markdown, by the file's suffix."""
-    from lm_eval.lab.compare.tables import comparison_markdown
-    from lm_eval.support.encode import to_json
-
-    text = (
-        comparison_markdown(report, flips=flips)
-        if path.suffix == ".md"
-        else to_json(report.to_dict(), indent=1) + "\n"
-    )
-    write_output(path, text)
-    return path
-
-
 def _check(args: argparse.Namespace) -> None:
     """Refuse impossible flags before any work is done."""
-    if args.resamples < FEWEST_RESAMPLES:
-        raise UsageError(
-            f"--resamples {args.resamples} is too few for an interval. Give {FEWEST_RESAMPLES} or more."
-        )
-    if args.resamples > MOST_RESAMPLES:
-        raise UsageError(
-            f"--resamples {args.resamples} is too many. Give {MOST_RESAMPLES} or fewer: beyond "
-            "10000, the digits shown hardly change."
-        )
-    if args.flips is not None and args.flips < 1:
-        raise UsageError(f"--flips {args.flips}: give the number of docs to list, 1 or more.")
     _check_gate(args)
     path = args.output_path
     if path is not None and Path(path).suffix not in WRITTEN:
@@ -165,8 +124,7 @@ _OF_REPORTS = ("flips", "plots", "default")
 
 def _check_gate(args: argparse.Namespace) -> None:
     """Refuse what does not go with ``--fail_if_worse``, and its own flags without it."""
-    level = args.fail_if_worse
-    if level is None:
+    if args.fail_if_worse is None:
         for flag in ("junit", "summary"):
             if getattr(args, flag):
                 raise UsageError(
@@ -174,10 +132,6 @@ def _check_gate(args: argparse.Namespace) -> None:
                     "goes to a file with --output_path report.md."
                 )
         return
-    if not 0 < level < 1:
-        raise UsageError(
-            f"--fail_if_worse {level:g} is not a level. Give a number between 0 and 1, such as 0.05."
-        )
     if len(args.runs) != 2:
         raise UsageError(
             "--fail_if_worse compares exactly two runs, the one before and the one after: `lm-eval "

@@ -7,20 +7,19 @@ and what explains the difference.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from lm_eval.config.arguments import split_list
 from lm_eval.errors import UsageError, listing
 from lm_eval.lab.diff.facts import FactDiff, in_order
 from lm_eval.lab.diff.items import ItemDiff, Sample, answer_text, prompt_texts
 from lm_eval.lab.diff.runs import ResultDiff, RunDiff, conclusion, diff_runs
+from lm_eval.lab.report import ReportLine, Section, print_report, write_report
 from lm_eval.lab.show.phrases import at_index, difference_words, first_difference, quoted
 from lm_eval.lab.stored.select import one_run
 from lm_eval.stats.estimates import Estimate
 from lm_eval.support.columns import Cells, Column, FittingTable
-from lm_eval.support.encode import to_json
-from lm_eval.support.files import write_output
 from lm_eval.support.numbers import (
     counted,
     number,
@@ -30,10 +29,7 @@ from lm_eval.support.numbers import (
     value_of,
     with_interval,
 )
-from lm_eval.support.terminal import Paragraph, console, print_written, visible
-
-if TYPE_CHECKING:
-    from rich.console import Console
+from lm_eval.support.terminal import console, print_written, visible
 
 _COLUMNS = (
     Column("name", "Result", wraps=True, stays=True),
@@ -63,11 +59,11 @@ def diff(args: argparse.Namespace) -> int:
         formats=_formats(args.formats),
         show=args.show,
     )
-    if args.output_path:
-        write_output(args.output_path, to_json(report.to_dict(), indent=2) + "\n")
-    print_diff(report, console(), show=args.show)
-    if args.output_path:
-        print_written(args.output_path)
+    shown = diff_report(report, show=args.show)
+    written = args.output_path and write_report(args.output_path, shown, report.to_dict())
+    print_report(shown, console())
+    if written:
+        print_written(written)
     return 0
 
 
@@ -83,74 +79,59 @@ def _formats(text: str | None) -> tuple[str, str] | None:
     return names[0], names[1]
 
 
-# The screen
+# The report
 
 
-def print_diff(report: RunDiff, out: Console, *, show: int) -> None:
-    """Print two runs; of several results, the one with the largest difference is shown in full."""
-    for side, run in zip("AB", report.runs, strict=True):
-        out.print(Paragraph(f"{side}  ", f"{visible(run.model)}  {visible(str(run.path))}"))
-    chosen = report.results
-    if len(chosen) > 1:
-        _print_table(chosen, out)
-        chosen = (max(chosen, key=_size),)
-        why = "the largest" if _size(chosen[0]) else "the first"
-        out.print(Paragraph("  ", f"In full: {_title(chosen[0])}, {why}. Choose with --tasks."))
-    for result in chosen:
-        _print_result(result, report, out, show)
-    _print_left_out(report, out)
+def diff_report(report: RunDiff, *, show: int) -> list[Section]:
+    """Two runs; of several results, the one with the largest difference is shown in full."""
+    named = [
+        f"{side}  {run.model}  {run.path}" for side, run in zip("AB", report.runs, strict=True)
+    ]
+    sections = [Section(lines=[ReportLine(None, visible(text)) for text in named])]
+    result = max(report.results, key=_size)
+    if len(report.results) > 1:
+        sections.append(_all_results(report.results, result))
+    left_out = [
+        f"Only in {side}: {listing(names, 6)}."
+        for side, names in zip("AB", report.left_out, strict=True)
+        if names
+    ]
+    said = [ReportLine(None, text) for text in conclusion(result, report.findings)]
+    return [*sections, *_result(result, report, show), Section(lines=said, notes=left_out)]
 
 
-def _print_result(result: ResultDiff, report: RunDiff, out: Console, show: int) -> None:
-    out.print()
-    out.print(Paragraph("", _scores(result)))
-    shared = [] if result.items is None else result.items.paired[0]
-    if result.paired is not None:
-        words = difference_words(result.paired, "A − B", "higher in A", "higher in B")
-        out.print(Paragraph("  ", f"On the {_shared_items(shared)} of both: {words}"))
-    elif result.no_test:
-        text = (
-            f"On the {_shared_items(shared)} of both, luck cannot be told apart. {result.no_test}"
-        )
-        out.print(Paragraph("  ", text))
-    out.print()
-    lines: list[Line] = list(fact_lines(in_order([*report.findings, *result.findings]), show))
+def _result(result: ResultDiff, report: RunDiff, show: int) -> list[Section]:
+    lines = list(fact_lines(in_order([*report.findings, *result.findings]), show))
+    scores = [ReportLine(None, _scores(result))]
     if result.items is not None:
+        shared = len(result.items.paired[0])
         lines += [*item_lines(result.items), *read_line(result.items)]
-    if result.items is not None and shared:
-        lines.append(("verdicts", verdict_line(result.items)))
-    _print_lines(lines, out)
-    out.print()
-    for sentence in conclusion(result, report.findings):
-        out.print(Paragraph("", sentence))
+        lines += [("verdicts", verdict_line(result.items))] if shared else []
+        words = result.no_test
+        if result.paired is not None:
+            words = difference_words(result.paired, "A − B", "higher in A", "higher in B")
+        if words:
+            items = "item" if shared == 1 else counted(shared, "item")
+            scores.append(ReportLine(None, f"On the {items} of both: {words}"))
+    labelled = [ReportLine(topic, text) for topic, text in lines]
+    return [Section(lines=scores), Section(lines=labelled)]
 
 
-def _shared_items(shared: Sequence[float]) -> str:
-    """``7 items``; one goes without a number."""
-    return "item" if len(shared) == 1 else counted(len(shared), "item")
-
-
-def _print_lines(lines: Iterable[Line], out: Console) -> None:
-    for topic, text in lines:
-        out.print(Paragraph(f"  {topic:<13}", text))
-
-
-def _print_table(results: Sequence[ResultDiff], out: Console) -> None:
+def _all_results(results: Sequence[ResultDiff], shown: ResultDiff) -> Section:
     ordered = sorted(results, key=_size, reverse=True)
-    out.print()
-    out.print(FittingTable(_COLUMNS, [[_row(result) for result in ordered[:MOST_ROWS]]]))
+    lines = []
     if len(ordered) > MOST_ROWS:
-        out.print(Paragraph("  ", f"… and {len(ordered) - MOST_ROWS} more with less."))
-    if not any(result.parts for result in results):
-        return
-    out.print(
-        Paragraph(
-            "  ",
+        lines.append(f"… and {len(ordered) - MOST_ROWS} more with less.")
+    if any(result.parts for result in results):
+        lines.append(
             "items … scoring: how much of the difference comes from items that one run lacks, from "
             "other prompts, other answers to the same prompt, other readings of the same answer, other "
-            "scores of the same reading. p is about the items of both.",
+            "scores of the same reading. p is about the items of both."
         )
-    )
+    why = "the largest" if _size(shown) else "the first"
+    lines.append(f"In full: {_title(shown)}, {why}. Choose with --tasks.")
+    table = FittingTable(_COLUMNS, [[_row(result) for result in ordered[:MOST_ROWS]]])
+    return Section(table=table, lines=[ReportLine(None, line) for line in lines])
 
 
 def _row(result: ResultDiff) -> Cells:
@@ -187,12 +168,6 @@ def _score(side: str, score: Estimate | None) -> str:
         return f"{side} has none"
     count = f" on {counted(score.n, 'item')}" if score.n else ""
     return f"{side} {with_interval(score)}{count}"
-
-
-def _print_left_out(report: RunDiff, out: Console) -> None:
-    for side, names in zip("AB", report.left_out, strict=True):
-        if names:
-            out.print(Paragraph("", f"Only in {side}: {visible(listing(names, 6))}."))
 
 
 # Lines by topic
@@ -248,10 +223,10 @@ def read_line(items: ItemDiff) -> Iterator[Line]:
         shares = [
             percent(counts[f"read_{side}"], counts[f"replies_{side}"])
             if counts[f"reads_{side}"]
-            else "nothing to read"
+            else "nothing to parse"
             for side in "ab"
         ]
-        yield "read", shares[0] if shares[0] == shares[1] else f"{shares[0]} → {shares[1]}"
+        yield "parsed", shares[0] if shares[0] == shares[1] else f"{shares[0]} → {shares[1]}"
 
 
 def verdict_line(items: ItemDiff) -> str:

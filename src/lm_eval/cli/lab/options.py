@@ -5,15 +5,16 @@ Imports nothing heavy, so that ``--help`` is instant.
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.cli.program import (
     add_options,
     count,
     examples,
-    real,
-    whole,
+    real_number,
+    whole_number,
 )
 from lm_eval.cli.run_options import OF_SWEEP, PATHS, add_run_options
 
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from lm_eval.lab.stored.select import Choice
 
 ALPHA_DEFAULT = 0.05
+FEWEST_RESAMPLES, MOST_RESAMPLES = 100, 1_000_000
+MOST_COMPARISONS, LAST_PORT = 1_000_000, 65535
 IN_TERMINAL = "-"
 """The value of ``--plots`` without a folder."""
 
@@ -114,6 +117,34 @@ _DIFF = {
 }
 
 
+def _limited(kind: Callable[[str], Any], *limits: tuple[str, float], **settings: Any) -> Any:
+    """The settings of a flag that takes a number within limits: ``(">", 0), ("<", 1)``."""
+
+    def number(text: str) -> Any:
+        value = kind(text)
+        for sign, limit in limits:
+            fits = {
+                ">": value > limit,
+                "<": value < limit,
+                ">=": value >= limit,
+                "<=": value <= limit,
+            }
+            if not fits[sign]:
+                wanted = " and ".join(f"{sign} {limit:,}" for sign, limit in limits)
+                raise ArgumentTypeError(f"{text} is not a number {wanted}")
+        return value
+
+    return {"type": number, **settings}
+
+
+def _from_one(**settings: Any) -> Any:
+    return _limited(whole_number, (">=", 1), **settings)
+
+
+def _share(**settings: Any) -> Any:
+    return _limited(real_number, (">", 0), ("<", 1), **settings)
+
+
 def add_compare(commands: Any) -> None:
     parser = commands.add_parser(
         "compare",
@@ -133,11 +164,13 @@ def add_compare(commands: Any) -> None:
         parser,
         _COMPARE,
         method={"default": "holm"},
-        flips=whole(const=10),
-        resamples=whole(default=10_000),
+        flips=_from_one(const=10),
+        resamples=_limited(
+            whole_number, (">=", FEWEST_RESAMPLES), ("<=", MOST_RESAMPLES), default=10_000
+        ),
         seed=count(default=1234),
         plots={"const": IN_TERMINAL},
-        fail_if_worse=real(const=ALPHA_DEFAULT),
+        fail_if_worse=_share(const=ALPHA_DEFAULT),
     )
 
 
@@ -206,16 +239,20 @@ def add_power(commands: Any) -> None:
         metavar="RUN",
         help="a results file or folder: all pairs of a model's formats in it, and all pairs of models",
     )
-    names = ("difference", "variance", "discordant", "accuracy", "correlation", "within")
     add_options(
         parser,
         _POWER,
-        **{name: real() for name in names},
-        items=whole(),
-        repeats=whole(),
-        comparisons=whole(default=1),
-        alpha=real(default=0.05),
-        power=real(default=0.8),
+        difference=_limited(real_number, (">", 0)),
+        variance=_limited(real_number, (">=", 0)),
+        discordant=_limited(real_number, (">", 0), ("<=", 1)),
+        accuracy=_share(),
+        correlation=_limited(real_number, (">=", -1), ("<", 1)),
+        within=_limited(real_number, (">=", 0)),
+        items=_from_one(),
+        repeats=_from_one(),
+        comparisons=_limited(whole_number, (">=", 1), ("<=", MOST_COMPARISONS), default=1),
+        alpha=_share(default=0.05),
+        power=_share(default=0.8),
     )
 
 
@@ -296,4 +333,4 @@ def add_view(commands: Any) -> None:
         "--port N": "the port to serve on, or the next free one (default: 7575)",
         "--open": "open the address in a browser",
     }
-    add_options(parser, which, port=whole())
+    add_options(parser, which, port=_limited(whole_number, (">=", 1), ("<=", LAST_PORT)))

@@ -9,12 +9,13 @@ import argparse
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval.config.arguments import split_list
 from lm_eval.errors import UsageError
 from lm_eval.formats.list_file import add_formats
 from lm_eval.formats.readers import BoundReader
+from lm_eval.lab.report import ReportLine, Section, print_report
 from lm_eval.lab.reread.corpus import OddAnswer, read_corpus
 from lm_eval.lab.reread.items import ReadAgain, Verdict, given_reader, reader_words
 from lm_eval.lab.reread.results import NOT_PARSED, Reread, Side, rereadable, rereads
@@ -24,14 +25,9 @@ from lm_eval.support.columns import Cells, Column, FittingTable
 from lm_eval.support.encode import to_json
 from lm_eval.support.files import output_file
 from lm_eval.support.numbers import counted, interval, number, percent
-from lm_eval.support.terminal import Paragraph, console, print_written, visible
-
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+from lm_eval.support.terminal import console, print_written, visible
 
 Sink = Callable[[dict[str, Any]], None]
-Report = Callable[[], None]
-"""Prints the result, after the file is written: `| head` must not cost the file."""
 
 
 def reread(args: argparse.Namespace) -> int:
@@ -52,20 +48,20 @@ def reread(args: argparse.Namespace) -> int:
         report = (
             _reread_corpus(args, reader, write) if args.corpus else _reread_run(args, reader, write)
         )
-    report()
+    print_report(report, console())  # after the file is written: `| head` must not cost the file
     if args.output_path:
         print_written(args.output_path)
     return 0
 
 
-def _reread_corpus(args: argparse.Namespace, reader: BoundReader, write: Sink) -> Report:
+def _reread_corpus(args: argparse.Namespace, reader: BoundReader, write: Sink) -> list[Section]:
     rows = list(read_corpus(reader))
     for row in rows:
         write(row.to_dict())
-    return lambda: print_corpus(rows, reader_words(reader), console(), show=args.show)
+    return corpus_report(rows, reader_words(reader), show=args.show)
 
 
-def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> Report:
+def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> list[Section]:
     run = one_run(args.run)
 
     def on_item(name: str, item: ReadAgain) -> None:
@@ -85,11 +81,7 @@ def _reread_run(args: argparse.Namespace, reader: BoundReader, write: Sink) -> R
         )
     ]
 
-    def report() -> None:
-        for result in parts:
-            print_reread(result, console())
-
-    return report
+    return [section for result in parts for section in reread_report(result)]
 
 
 @contextmanager
@@ -104,36 +96,42 @@ def _written(path: str | None) -> Iterator[Sink]:
         yield lambda row: print(to_json(row), file=file)
 
 
-# The screen of a result
+# The report of a result
 
 
 _RESULT_COLUMNS = (
     Column("name", "", stays=True),
     Column("score", "Score", is_number=True, stays=True),
     Column("interval", "95 % interval", is_number=True, stays=True),
-    Column("read", "Read", is_number=True, stays=True),
-    Column("score_read", "if read", is_number=True, stays=True),
+    Column("read", "Parsed", is_number=True, stays=True),
+    Column("score_read", "if parsed", is_number=True, stays=True),
     Column("reader", "Reader", wraps=True, stays=True),
 )
 MOST_RULES = 6
 
 
-def print_reread(result: Reread, out: Console) -> None:
-    """Print one result."""
+def reread_report(result: Reread) -> list[Section]:
+    """One result."""
     docs = result.paired.n
     to_docs = f" to {counted(docs, 'doc')}" if docs != result.total else ""
     part = f", {result.part}" if result.part else ""
     measure = f"{result.metric} of {counted(result.total, 'stored answer')}{to_docs}"
-    title = f"{result.name} ({result.model}){part}: {measure}"
-    out.print(Paragraph("", visible(title)))
-    rows = [
-        _side_row("before", result.before, result.total),
-        _side_row("after", result.after, result.total),
+    sides = {"before": result.before, "after": result.after}
+    rows = [_side_row(name, side, result.total) for name, side in sides.items()]
+    lines = [
+        ReportLine("Change", difference_words(result.paired, "after − before", "higher", "lower")),
+        ReportLine("Parsed", _reading_words(result)),
+        *(ReportLine(f"Rules {name}", _rules(side.rules)) for name, side in sides.items()),
     ]
-    out.print(FittingTable(_RESULT_COLUMNS, [rows]))
-    for line in _lines(result):
-        out.print(line)
-    out.print()
+    return [
+        Section(
+            visible(f"{result.name} ({result.model}){part}: {measure}"),
+            FittingTable(_RESULT_COLUMNS, [rows]),
+            lines,
+            result.notes,
+        ),
+        _flips(result),
+    ]
 
 
 def _side_row(name: str, side: Side, total: int) -> Cells:
@@ -147,33 +145,28 @@ def _side_row(name: str, side: Side, total: int) -> Cells:
     )
 
 
-def _lines(result: Reread) -> Iterator[RenderableType]:
-    yield Paragraph("  ", difference_words(result.paired, "after − before", "higher", "lower"))
-    yield Paragraph("  ", _reading_words(result))
-    yield Paragraph("  ", f"Rules before: {_rules(result.before.rules)}.")
-    yield Paragraph("  ", f"Rules after:  {_rules(result.after.rules)}.")
-    for note in result.notes:
-        yield Paragraph("  ", f"Note: {visible(note)}.")
+def _flips(result: Reread) -> Section:
+    """The verdicts that flip, with the text of the first."""
     if not result.num_flips:
-        yield Paragraph("", "No verdict flips.")
-        return
-    if not result.flips:
-        yield Paragraph("", f"Verdicts that flip: {result.num_flips}. With text: --show 5.")
-        return
-    shown = "" if len(result.flips) == result.num_flips else f", the first {len(result.flips)}"
-    yield Paragraph("", f"Verdicts that flip ({result.num_flips}{shown}):")
-    for flip in result.flips:
-        yield from _flip(flip)
-    if result.num_flips > len(result.flips):
-        left = result.num_flips - len(result.flips)
-        yield Paragraph("  ", f"… and {left} more: --show {result.num_flips}.")
+        return Section(lines=[ReportLine(None, "No verdict flips.")])
+    shown, lines = len(result.flips), []
+    for item in result.flips:
+        change = f"{_score(item.before)} → {_score(item.after)} (right: {visible(item.right, 60)})"
+        lines.append(ReportLine(visible(item.item), change))
+        for name, verdict in (("before", item.before), ("after", item.after)):
+            lines.append(ReportLine(f"  {name}", _verdict(item.reply, verdict)))
+    if shown < result.num_flips:
+        lines.append(
+            ReportLine(None, f"… and {result.num_flips - shown} more: --show {result.num_flips}.")
+        )
+    return Section(f"Verdicts that flip: {result.num_flips}", lines=lines)
 
 
 def _reading_words(result: Reread) -> str:
     both, total = result.read_by_both, result.total
     only_after, only_before = result.after.read - both, result.before.read - both
     parts = [
-        f"Parsed by both: {both} of {total}, {result.same_answer} of them as the same answer",
+        f"by both: {both} of {total}, {result.same_answer} of them as the same answer",
         f"by the new reader alone: {only_after}",
         f"by the old one alone: {only_before}",
         f"by neither: {total - both - only_after - only_before}",
@@ -189,13 +182,6 @@ def _rules(rules: Mapping[str, int]) -> str:
     shown = [f"{visible(rule)} {count}" for rule, count in rules.items()]
     more = f" and {len(shown) - MOST_RULES} more" if len(shown) > MOST_RULES else ""
     return ", ".join(shown[:MOST_RULES]) + more
-
-
-def _flip(item: ReadAgain) -> Iterator[RenderableType]:
-    change = f"{_score(item.before)} → {_score(item.after)}"
-    yield Paragraph("  ", f"{visible(item.item)}: {change} (right: {visible(item.right, 60)})")
-    for name, verdict in (("before", item.before), ("after ", item.after)):
-        yield Paragraph(f"    {name}  ", _verdict(item.reply, verdict))
 
 
 def _score(verdict: Verdict) -> str:
@@ -223,27 +209,27 @@ _TABLE_COLUMNS = (
 )
 
 
-def print_corpus(rows: Sequence[OddAnswer], reader: str, out: Console, *, show: int) -> None:
-    """Print the counts of each table, and the first answers that were read otherwise or not at all."""
-    out.print(Paragraph("", f"{len(rows)} odd answers, read by {visible(reader)}"))
+def corpus_report(rows: Sequence[OddAnswer], reader: str, *, show: int) -> list[Section]:
+    """The counts of each table, and the first answers that were read otherwise or not at all."""
     tables = dict.fromkeys(row.table for row in rows)
     lines = [_table_row(name, [row for row in rows if row.table == name]) for name in tables]
-    out.print(FittingTable(_TABLE_COLUMNS, [lines, [_table_row("all", rows)]]))
-    out.print(
-        Paragraph(
-            "  ",
-            "As expected: the answer that the collection has, or none if it has none. Each table is "
-            "made for one reader and its phrase; other readers do not read most of it.",
-        )
+    about = (
+        "As expected: the answer that the collection has, or none if it has none. Each table is made "
+        "for one reader and its phrase; other readers do not read most of it."
     )
+    sections = [
+        Section(
+            f"{len(rows)} odd answers, read by {visible(reader)}",
+            FittingTable(_TABLE_COLUMNS, [lines, [_table_row("all", rows)]]),
+            [ReportLine(None, about)],
+        )
+    ]
     for outcome, title in (("otherwise", "Parsed otherwise"), ("not parsed", "Not parsed")):
         odd = [row for row in rows if row.outcome == outcome]
-        shown = odd[:show]
-        if shown:
-            more = "" if len(shown) == len(odd) else f", the first {len(shown)}"
-            out.print(Paragraph("", f"{title} ({len(odd)}{more}):"))
-        for row in shown:
-            out.print(Paragraph("  ", _answer_words(row)))
+        if odd[:show]:
+            said = [ReportLine(None, _answer_words(row)) for row in odd[:show]]
+            sections.append(Section(f"{title}: {len(odd)}", lines=said))
+    return sections
 
 
 def _table_row(name: str, rows: Iterable[OddAnswer]) -> Cells:

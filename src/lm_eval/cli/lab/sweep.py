@@ -21,18 +21,18 @@ from lm_eval.errors import FormatError, OutputError, UsageError
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.lab.grammar.axes import AXES
 from lm_eval.lab.grammar.sample import MOST_CHOICES, FormatList, sample_formats
+from lm_eval.lab.report import print_report
 from lm_eval.lab.stored.run import sweep_path
 from lm_eval.lab.sweep import sweep as sweeping
 from lm_eval.lab.sweep.cells import Asker, OpenedModel, SweptTask
+from lm_eval.lab.sweep.report import check_folder, save_plots, sweep_report, sweep_scores_plot
 from lm_eval.lab.sweep.sweep import MIN_ITEMS, Plan, Sweep
-from lm_eval.lab.sweep.tables import check_folder, save_plots, sweep_scores_plot
 from lm_eval.models.base import LM
 from lm_eval.models.loading import model_class
 from lm_eval.reports.costs import Forecast, print_forecasts, total_estimate
 from lm_eval.run.forecast import forecast
 from lm_eval.run.plan import Run, run_of
 from lm_eval.run.prepare import askable, check_samples
-from lm_eval.screen.sweep import print_sweep
 from lm_eval.support.files import (
     cache_folder,
     remove_abandoned,
@@ -129,7 +129,8 @@ def swept(ready: Setup, run: Run) -> Sweep:
 
 def show(result: Sweep, plots: str | None, *, is_full: bool = False) -> None:
     """Print the result and the paths of its files; draw or save the plots."""
-    print_sweep(result, console(), is_full=is_full)
+    print_report(sweep_report(result, is_full=is_full), console())
+    console().print()
     for name in ("formats", "answers", "results", "summary"):
         if name in result.files:
             print_line(f"{name.capitalize()}: {result.files[name]}")

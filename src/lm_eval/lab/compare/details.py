@@ -1,16 +1,16 @@
 """What ``lm-eval compare`` prints beside the findings: a label and a short line for each fact.
 
-In: a ``Comparison``. Out: ``Detail``s: facts that no pair shows (choices, adherence, the error of a
-score that includes the choice of format), then what the columns mean, then measures over all rows.
+In: a ``Comparison``. Out: lines of a report: facts that no pair shows (choices, adherence, the error of
+a score that includes the choice of format), what the columns mean, and measures over all rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from lm_eval.formats.enforced import SUFFIX, split_suffix
 from lm_eval.lab.compare.values import Comparison, ComparisonRow, Pair
+from lm_eval.lab.report import ReportLine
 from lm_eval.lab.show.phrases import NAMED, clipped
 from lm_eval.lab.stored.measurement import CHOICES_HIDDEN
 from lm_eval.stats.clusters import FEW_CLUSTERS
@@ -18,8 +18,6 @@ from lm_eval.stats.estimates import Estimate
 from lm_eval.support.numbers import interval, listed, number, p_equals, percent, signed
 from lm_eval.support.terminal import visible
 
-LABEL_WIDTH = 14
-"""``Inconclusive`` and two spaces, as in the findings."""
 SMALL_N = 300
 """Below this many items, the probability that one row is truly better is shown as well."""
 WIDE = 0.8
@@ -29,19 +27,12 @@ MAX_FORMATS = 50
 _SHOWN = {"shown": "shown", "scored": "scored unseen", "hidden": "hidden"}
 
 
-class Detail(NamedTuple):
-    """A line after its label."""
-
-    label: str
-    text: str
-
-
-def facts(comparison: Comparison) -> list[Detail]:
+def facts(comparison: Comparison) -> list[ReportLine]:
     """What no pair shows: who shows the choices, what adherence costs, how sure a score is."""
     details = [
-        Detail("Choices", choices_shown(comparison)),
-        Detail("Adherence", _adherence(comparison)),
-        Detail("Std. error", _error(comparison)),
+        ReportLine("Choices", choices_shown(comparison)),
+        ReportLine("Adherence", _adherence(comparison)),
+        ReportLine("Std. error", _error(comparison)),
     ]
     return [detail for detail in details if detail.text]
 
@@ -115,7 +106,7 @@ def _error(comparison: Comparison) -> str:
 # Columns
 
 
-def columns(comparison: Comparison) -> list[Detail]:
+def columns(comparison: Comparison) -> list[ReportLine]:
     """What the columns mean that the findings do not have."""
     pairs, rows, under = comparison.pairs, comparison.rows, comparison.under
     better = "right" if comparison.is_right_or_wrong else "better"
@@ -148,7 +139,7 @@ def columns(comparison: Comparison) -> list[Detail]:
         if any(_leaves_out_0(pair) and not pair.is_significant for pair in pairs)
         else "",
     }
-    return [Detail(label, text) for label, text in known.items() if text]
+    return [ReportLine(label, text) for label, text in known.items() if text]
 
 
 def _leaves_out_0(pair: Pair) -> bool:
@@ -159,15 +150,14 @@ def _leaves_out_0(pair: Pair) -> bool:
 # Measures over all rows
 
 
-def measures(comparison: Comparison) -> list[Detail]:
-    """Spread, one test for all, items that never flip, methods, and what was left out."""
-    known = [Detail(label, text) for label, text in _measures(comparison) if text]
-    return [*known, *cautions(comparison)]
+def measures(comparison: Comparison) -> list[ReportLine]:
+    """Spread, one test for all, items that never flip, methods."""
+    return [ReportLine(label, text) for label, text in _measures(comparison) if text]
 
 
-def cautions(comparison: Comparison) -> list[Detail]:
+def cautions(comparison: Comparison) -> list[ReportLine]:
     """Few clusters, and items or docs that were left out."""
-    return [Detail(label, text) for label, text in _cautions(comparison) if text]
+    return [ReportLine(label, text) for label, text in _cautions(comparison) if text]
 
 
 def _measures(comparison: Comparison) -> Iterator[tuple[str, str]]:

@@ -1,14 +1,12 @@
 """A comparison as lines, one for each finding: does the format matter, and which pairs differ.
 
-In: a ``Comparison``. Out: ``Finding``s (whether the format matters; which differences are real,
-confounded by replies without an answer, or inconclusive), and these as lines on a console. Commands and
-the viewer share these words.
+In: a ``Comparison``. Out: ``ReportLine``s of a report (whether the format matters; which differences are
+real, confounded by replies without an answer, or inconclusive). Commands and the viewer share them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from lm_eval.lab.compare.values import (
@@ -21,6 +19,7 @@ from lm_eval.lab.compare.values import (
     ComparisonRow,
     Pair,
 )
+from lm_eval.lab.report import ReportLine, Section, print_report
 from lm_eval.lab.show.phrases import round_up
 from lm_eval.stats.power import can_find
 from lm_eval.support.numbers import (
@@ -34,10 +33,10 @@ from lm_eval.support.numbers import (
     percent,
     signed,
 )
-from lm_eval.support.terminal import Paragraph, visible
+from lm_eval.support.terminal import visible
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    from rich.console import Console
 
 
 LABELS = {REAL: "Real", CONFOUNDED: "Confounded", INCONCLUSIVE: "Inconclusive"}
@@ -47,18 +46,7 @@ NAMES_CHARS = 72
 """Pairs that are not told apart share one line, if their names take no more than this."""
 MOST_TASKS = 6
 """Tasks whose formats are compared on the screen; ``lm-eval compare`` has the others."""
-LABEL_WIDTH = 14
-"""``Inconclusive`` and two spaces."""
-STYLES = {"Real": "bold green", "Confounded": "yellow", "Inconclusive": "dim"}
 _ADJUSTED = {"holm": "Holm", "bh": "Benjamini–Hochberg", "by": "Benjamini–Yekutieli"}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """Lines that belong together, after a label such as ``Real``; no label for a sentence alone."""
-
-    label: str
-    lines: tuple[str, ...]
 
 
 def title(comparison: Comparison) -> str:
@@ -72,10 +60,10 @@ def title(comparison: Comparison) -> str:
     return " · ".join([visible(comparison.task), items, compared, visible(comparison.within)])
 
 
-def findings(comparison: Comparison) -> list[Finding]:
+def findings(comparison: Comparison) -> list[ReportLine]:
     """Everything that the screen says about one comparison, the most important first."""
     overall = overall_line(comparison)
-    shown = [Finding("", (overall,))] if overall else []
+    shown = [ReportLine(None, overall)] if overall else []
     if all(row.num_read == 0 for row in comparison.rows):
         return shown
     lines = {
@@ -87,7 +75,10 @@ def findings(comparison: Comparison) -> list[Finding]:
     if verdicts:
         power = _power(comparison, comparison.pairs_called(INCONCLUSIVE))
         lines[verdicts[-1]].append(f"{power} {_footnote(comparison)}".strip())
-    return shown + [Finding(LABELS[verdict], tuple(lines[verdict])) for verdict in verdicts]
+    for verdict in verdicts:
+        first, *others = lines[verdict]
+        shown += [ReportLine(LABELS[verdict], first), *(ReportLine("", text) for text in others)]
+    return shown
 
 
 def summary(comparison: Comparison) -> str:
@@ -303,66 +294,30 @@ def _footnote(comparison: Comparison) -> str:
     return f"{tests}, {_ADJUSTED[comparison.method]}-adjusted for {count} pairs{against}.{lower}"
 
 
-def in_text(findings: Sequence[Finding]) -> Iterator[str]:
-    """The lines of findings without columns: ``Real: mcqa > cot +.29 [.20, .39] p < .001``."""
-    for finding in findings:
-        label = f"{finding.label}: " if finding.label else ""
-        for line in finding.lines:
-            yield f"{label}{' '.join(line.split())}"
-            label = ""
-
-
 # Printed
 
 
+def findings_report(blocks: Sequence[Comparison]) -> list[Section]:
+    """What comparisons say: line by line of one task, in a sentence or two of each of many."""
+    if len(blocks) == 1:
+        return finding_sections(blocks[0])
+    more = len(blocks) - MOST_TASKS
+    lines = [ReportLine(visible(block.task), summary(block)) for block in blocks[:MOST_TASKS]]
+    if more > 0:
+        lines.append(ReportLine(None, f"{more} more tasks are compared by the command below."))
+    return [Section(lines=lines)]
+
+
+def finding_sections(comparison: Comparison, more: Sequence[ReportLine] = ()) -> list[Section]:
+    """The findings, what they say as a whole apart; ``more`` lines come after them."""
+    found = findings(comparison)
+    return [
+        Section(lines=[line for line in found if line.label is None]),
+        Section(lines=[*(line for line in found if line.label is not None), *more]),
+    ]
+
+
 def print_findings(blocks: Sequence[Comparison], console: Console) -> None:
-    """Print what the comparisons say: line by line of one task, in a sentence or two of each of many."""
-    for renderable in _of_one_task(blocks[0]) if len(blocks) == 1 else _of_tasks(blocks):
-        console.print(renderable)
-
-
-def _of_tasks(blocks: Sequence[Comparison]) -> Iterator[RenderableType]:
-    yield ""
-    shown = blocks[:MOST_TASKS]
-    width = max(len(visible(block.task)) for block in shown) + 2
-    for block in shown:
-        yield Paragraph(f"{visible(block.task):{width}}", summary(block))
-    if len(blocks) > len(shown):
-        yield f"{len(blocks) - len(shown)} more tasks are compared by the command below."
-
-
-def _of_one_task(block: Comparison) -> Iterator[RenderableType]:
-    yield from finding_lines(findings(block))
-
-
-def finding_lines(findings: Sequence[Finding]) -> Iterator[RenderableType]:
-    """What is printed of findings, after an empty line."""
-    is_first = True
-    for finding in findings:
-        if not finding.label:
-            yield ""
-            yield from (Paragraph("", line) for line in finding.lines)
-            continue
-        if is_first:
-            yield ""
-            is_first = False
-        first, *others = finding.lines
-        yield _Labelled(finding.label, first)
-        yield from (_Labelled("", line) for line in others)
-
-
-class _Labelled:
-    """A line after a label in a colour of its own, its later lines indented to match."""
-
-    def __init__(self, label: str, text: str) -> None:
-        self._label = label
-        self._paragraph = Paragraph(f"{label:{LABEL_WIDTH}}", text)
-
-    def __rich_console__(self, console: Console, options: object) -> Iterator[RenderableType]:
-        from rich.text import Text
-
-        for line in self._paragraph.__rich_console__(console, options):  # type: ignore[arg-type]
-            assert isinstance(line, Text)
-            if self._label and line.plain.startswith(self._label):
-                line.stylize(STYLES.get(self._label, ""), 0, len(self._label))
-            yield line
+    """Print what the comparisons say, after an empty line."""
+    console.print()
+    print_report(findings_report(blocks), console)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lm_eval.errors import ComparisonError, listing
+from lm_eval.lab.report import ReportLine, Section
 from lm_eval.lab.stored.measurement import Measurement, align
 from lm_eval.lab.stored.run import StoredRun
 from lm_eval.lab.stored.select import Choice, chosen, groups_in
@@ -18,7 +19,7 @@ from lm_eval.stats.estimates import DEFAULT_SEED, Estimate
 from lm_eval.stats.multiplicity import ADJUSTMENTS
 from lm_eval.stats.paired import Paired, paired_many
 from lm_eval.stats.power import factor
-from lm_eval.support.columns import Cells, Column, FittingTable, markdown
+from lm_eval.support.columns import Cells, Column, FittingTable
 from lm_eval.support.encode import AsDict
 from lm_eval.support.numbers import counted, interval, number, p_value, percent, signed
 from lm_eval.support.terminal import visible
@@ -298,15 +299,8 @@ def power_line(report: RegressionReport) -> str:
     )
 
 
-def regression_markdown(report: RegressionReport) -> str:
-    """The report as Markdown, for the summary of a pull request."""
-    lines = [
-        f"### lm-eval: {markdown(verdict_line(report))}",
-        "",
-        *regression_table(report).markdown(),
-        "",
-        markdown(power_line(report)),
-        "",
-        *(f"> {markdown(visible(note))}\n" for note in report.notes),
-    ]
-    return "\n".join(lines).rstrip() + "\n"
+def regression_report(report: RegressionReport) -> list[Section]:
+    """The verdict, a line for each result, and what the items can detect."""
+    power = power_line(report)
+    lines = [ReportLine(None, power)] if power else []
+    return [Section(verdict_line(report), regression_table(report), lines, report.notes)]

@@ -7,26 +7,24 @@ has its own table, findings and details.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lm_eval.lab.compare.details import (
-    LABEL_WIDTH,
     SMALL_N,
-    Detail,
     cautions,
     columns,
     facts,
     measures,
 )
-from lm_eval.lab.compare.findings import Finding, finding_lines, findings, in_text, title
+from lm_eval.lab.compare.findings import finding_sections, title
 from lm_eval.lab.compare.values import Comparison, ComparisonReport, ComparisonRow, Pair, Ranking
+from lm_eval.lab.report import ReportLine, Section
 from lm_eval.lab.show.phrases import chance, digits
 from lm_eval.lab.show.plots import Plot, flips_plot, save_all, spread_plot
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
 from lm_eval.stats.estimates import Estimate
-from lm_eval.support.columns import Cells, Column, FittingTable, markdown
+from lm_eval.support.columns import Cells, Column, FittingTable
 from lm_eval.support.files import unique_name
 from lm_eval.support.numbers import (
     count,
@@ -40,116 +38,40 @@ from lm_eval.support.numbers import (
     signed,
     tokens,
 )
-from lm_eval.support.terminal import Paragraph, visible
+from lm_eval.support.terminal import visible
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-@dataclass(frozen=True)
-class Section:
-    """One part of a report: a title, the table of scores, findings, another table, and details."""
-
-    title: str
-    scores: FittingTable
-    findings: Sequence[Finding]
-    facts: Sequence[Detail] = ()
-    pairs: FittingTable | None = None
-    details: Sequence[Detail] = ()
-
-    def lines(self) -> Iterator[str]:
-        """Findings and facts as lines of text: ``Real: mcqa > cot +.29 [.20, .39]  p < .001``."""
-        yield from in_text(self.findings)
-        yield from (f"{detail.label}: {detail.text}" for detail in self.facts)
-
-
 def sections(
     report: ComparisonReport, *, flips: int | None = None, explains: bool = True
 ) -> list[Section]:
-    """The parts of the report, in order; ``flips`` is how many flipped items are listed at most.
+    """The report, part by part; ``flips`` is how many flipped items are listed at most.
 
-    ``explains``: with what the columns mean, and measures over all rows.
+    ``explains``: with measures over all rows, and at the end what the columns mean.
     """
-    sections = [_comparison_section(comparison, flips, explains) for comparison in report.blocks]
-    return sections + [_ranking_section(ranking) for ranking in report.rankings]
+    parts: list[Section] = []
+    meanings: list[ReportLine] = []
+    for block in report.blocks:
+        parts += _comparison_sections(block, flips, explains)
+        meanings += columns(block) if explains else []
+    for ranking in report.rankings:
+        parts += _ranking_sections(ranking)
+    return [*parts, Section(lines=list(dict.fromkeys(meanings)), notes=report.notes)]
 
 
-def print_comparison(
-    report: ComparisonReport,
-    console: Console,
-    *,
-    flips: int | None = None,
-    explains: bool = False,
-) -> None:
-    """Print the report, a screen for each comparison; the whole report if it ``explains``."""
-    printed: set[Detail] = set()
-    for index, section in enumerate(sections(report, flips=flips, explains=explains)):
-        if index:
-            console.print()
-        _print_section(section, console, printed)
-    if report.notes:
-        console.print()
-    for note in report.notes:
-        console.print(Paragraph("! ", visible(note)))
-
-
-def comparison_markdown(report: ComparisonReport, *, flips: int | None = None) -> str:
-    """The whole report as Markdown."""
-    lines: list[str] = []
-    for section in sections(report, flips=flips):
-        lines += [f"## {markdown(section.title)}", "", *section.scores.markdown(), ""]
-        lines += [f"- {markdown(line)}" for line in section.lines()]
-        if section.pairs is not None:
-            lines += ["", *section.pairs.markdown()]
-        lines.append("")
-        lines += [f"- {markdown(_in_a_line(detail))}" for detail in section.details]
-        lines.append("")
-    lines += [f"> {markdown(visible(note))}\n" for note in report.notes]
-    return "\n".join(lines)
-
-
-def _in_a_line(detail: Detail) -> str:
-    return f"{detail.label}: {detail.text}" if detail.label else detail.text
-
-
-def _print_section(section: Section, console: Console, printed: set[Detail]) -> None:
-    """Print one section, without the details in ``printed``, to which its own are added."""
-    console.print(Paragraph("", section.title, "bold"))
-    console.print()
-    console.print(section.scores)
-    for renderable in finding_lines(section.findings):
-        console.print(renderable)
-    _print_details(section.facts, console)
-    if section.pairs is not None:
-        console.print()
-        console.print(section.pairs)
-    details = [detail for detail in section.details if detail not in printed]
-    if details:
-        console.print()
-    _print_details(details, console)
-    printed.update(section.details)
-
-
-def _print_details(details: Sequence[Detail], console: Console) -> None:
-    for detail in details:
-        console.print(Paragraph(f"{detail.label:{LABEL_WIDTH}}", detail.text))
-
-
-# One model's formats, or one format's models
-
-
-def _comparison_section(comparison: Comparison, flips: int | None, explains: bool) -> Section:
-    details = [*columns(comparison), *measures(comparison)] if explains else cautions(comparison)
-    if flips is not None:
-        details += _flip_lines(comparison, flips)
-    return Section(
-        title(comparison),
-        score_table(comparison),
-        findings(comparison),
-        facts(comparison),
-        pair_table(comparison),
-        details,
-    )
+def _comparison_sections(
+    comparison: Comparison, flips: int | None, explains: bool
+) -> list[Section]:
+    details = measures(comparison) if explains else []
+    details += cautions(comparison)
+    details += [] if flips is None else _flip_lines(comparison, flips)
+    return [
+        Section(title(comparison), score_table(comparison)),
+        *finding_sections(comparison, facts(comparison)),
+        Section(table=pair_table(comparison), lines=details),
+    ]
 
 
 def score_table(comparison: Comparison) -> FittingTable:
@@ -251,7 +173,7 @@ def _both_read(comparison: Comparison, pair: Pair) -> str:
     return f"{apart} ({p_equals(pair.p_both_read)})"
 
 
-def _flip_lines(comparison: Comparison, limit: int) -> Iterator[Detail]:
+def _flip_lines(comparison: Comparison, limit: int) -> Iterator[ReportLine]:
     """The docs on which two rows differ."""
     better = "right" if comparison.is_right_or_wrong else "better"
     under = comparison.under
@@ -266,7 +188,7 @@ def _flip_lines(comparison: Comparison, limit: int) -> Iterator[Detail]:
         ):
             if docs:
                 more = f" and {len(docs) - limit:,} more" if len(docs) > limit else ""
-                yield Detail(
+                yield ReportLine(
                     label, f"{better} {where}: doc {', '.join(map(visible, docs[:limit]))}{more}"
                 )
                 label = ""
@@ -329,13 +251,12 @@ def _titled(comparison: Comparison, shown: str) -> str:
 # A ranking of models under each format
 
 
-def _ranking_section(ranking: Ranking) -> Section:
-    return Section(
-        ranking_title(ranking),
-        ranking_table(ranking),
-        [Finding("", tuple(ranking_sentences(ranking)))],
-        details=list(ranking_details(ranking)),
-    )
+def _ranking_sections(ranking: Ranking) -> list[Section]:
+    said = [ReportLine(None, sentence) for sentence in ranking_sentences(ranking)]
+    return [
+        Section(ranking_title(ranking), ranking_table(ranking), said),
+        Section(lines=list(ranking_details(ranking))),
+    ]
 
 
 ALIKE = 0.1
@@ -371,11 +292,11 @@ def ranking_table(ranking: Ranking) -> FittingTable:
     return FittingTable(columns, [lines])
 
 
-def ranking_details(ranking: Ranking) -> Iterator[Detail]:
+def ranking_details(ranking: Ranking) -> Iterator[ReportLine]:
     """What the columns mean, and the measures over all formats."""
     stability = ranking.stability
-    yield Detail("(1), (2), …", "rank of the model under that format")
-    yield Detail(
+    yield ReportLine("(1), (2), …", "rank of the model under that format")
+    yield ReportLine(
         "Agreement", "Kendall's tau-b with the mean of the other formats; 1 same order, −1 reverse"
     )
     measured = {
@@ -389,7 +310,9 @@ def ranking_details(ranking: Ranking) -> Iterator[Detail]:
         if measure.estimate is not None
     ]
     if parts:
-        yield Detail("All formats", f"{'; '.join(parts)} (95 % CI; noise alone makes models swap)")
+        yield ReportLine(
+            "All formats", f"{'; '.join(parts)} (95 % CI; noise alone makes models swap)"
+        )
 
 
 def _with_ends(estimate: Estimate | None) -> str:

@@ -300,7 +300,7 @@ def _adherence(result: ResultDiff) -> list[str]:
     if not difference or difference * gap <= 0 or abs(difference) > abs(gap):
         return []
     return [
-        "Unread answers may explain it: it is no larger than the gap in answers read "
+        "Replies without an answer may explain it: it is no larger than the gap in parsed replies "
         f"({signed(gap, 3)})."
     ]
 

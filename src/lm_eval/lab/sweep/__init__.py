@@ -1,4 +1,4 @@
 """``lm-eval sweep``: a task under many formats of a list.
 
-Read in this order: cells, sweep, words, tables.
+Read in this order: cells, sweep, report.
 """

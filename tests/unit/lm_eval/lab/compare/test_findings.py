@@ -1,48 +1,29 @@
-"""What commands say about the differences of a comparison, against stored screens.
-
-Regenerate after an intended change: run with ``REGENERATE=1``.
-"""
+"""What commands say about the differences of a comparison; ``test_tables`` has whole screens."""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pytest
 
-from lm_eval.lab.compare.findings import print_findings
+from lm_eval.lab.compare.findings import findings_report
 from lm_eval.lab.compare.statistics import compare
+from lm_eval.lab.report import print_report
 from lm_eval.lab.stored.measurement import Measurement
 from lm_eval.lab.words import sentences
 from lm_eval.support.numbers import number
 from tests.support.comparison_cases import CASES, FAST, comparison, right, row
 from tests.support.consoles import printed_by
-from tests.support.golden import assert_golden
-from tests.support.paths import GOLDEN
-
-FINDINGS = GOLDEN / "findings"
-
-
-def printed(case: str, width: int = 100) -> str:
-    return printed_by(lambda console: print_findings(comparison(case).blocks, console), width)
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_golden(case: str) -> None:
-    assert_golden(FINDINGS / f"{case}.txt", printed(case))
-
-
-def test_no_golden_file_is_left_over() -> None:
-    assert {file.name for file in FINDINGS.iterdir()} == {f"{case}.txt" for case in CASES}
-
-
-@pytest.mark.parametrize("case", CASES)
-@pytest.mark.parametrize("width", [40, 60, 80])
-def test_no_line_is_wider_than_the_console(case: str, width: int) -> None:
-    assert not [line for line in printed(case, width).splitlines() if len(line) > width]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_findings_fit_on_a_screen(case: str) -> None:
-    assert len(printed(case).splitlines()) <= 14
+    found = findings_report(comparison(case).blocks)
+    for width, lines in ((100, 14), (60, None)):
+        text = printed_by(partial(print_report, found), width).splitlines()
+        assert lines is None or len(text) <= lines
+        assert not [line for line in text if len(line) > width]
 
 
 # What the stored screens do not have

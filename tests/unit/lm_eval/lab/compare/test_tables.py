@@ -15,12 +15,12 @@ import pytest
 from lm_eval.lab.compare.findings import fewest_units
 from lm_eval.lab.compare.statistics import compare
 from lm_eval.lab.compare.tables import (
-    comparison_markdown,
     pictures,
-    print_comparison,
     ranking_sentences,
+    sections,
 )
 from lm_eval.lab.compare.values import ComparisonReport
+from lm_eval.lab.report import print_report, to_markdown
 from lm_eval.lab.show.phrases import chance, round_up
 from lm_eval.lab.show.plots import FlipsPlot
 from lm_eval.lab.words import sentences
@@ -36,7 +36,7 @@ COMPARISONS = GOLDEN / "comparisons"
 def printed(
     found: ComparisonReport, *, width: int = 100, flips: int | None = None, explains: bool = True
 ) -> str:
-    show = partial(print_comparison, found, flips=flips, explains=explains)
+    show = partial(print_report, sections(found, flips=flips, explains=explains))
     return printed_by(show, width)
 
 
@@ -113,7 +113,7 @@ def test_notes_are_said_once() -> None:
 
 
 def test_markdown_has_the_words_and_the_tables() -> None:
-    text = comparison_markdown(comparison("clear"))
+    text = to_markdown(sections(comparison("clear")))
     assert text.startswith("## quiz · 200 items · 4 formats · tiny\n\n| Format | acc | 95 % CI |")
     assert "\n\n- The format matters: best − worst = " in text
     assert "\n- Real: mcqa \\> cloze +" in text
@@ -145,7 +145,7 @@ def test_names_are_data() -> None:
     text = printed(compare(rows, FAST))
     assert "[bold]\\x1b[31m" in text
     assert "\x1b" not in text
-    assert "b\\|\\*" in comparison_markdown(compare(rows, FAST))
+    assert "b\\|\\*" in to_markdown(sections(compare(rows, FAST)))
 
 
 def test_costs_stand_beside_the_scores() -> None:
