@@ -14,6 +14,7 @@ from scipy import stats
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import NormalIndPower
 
+from lm_eval.stats.mcnemar import exact_detectable
 from lm_eval.support.numbers import number
 from tests.support.command_line import Workplace
 
@@ -74,47 +75,42 @@ def test_other_levels_and_assumptions(work: Workplace) -> None:
     assert "in 90 % of comparisons at the 1 % level" in done.out
     by_rate = rows(work, "--difference", "0.05", "--discordant", "0.21")
     by_correlation = rows(work, "--difference", "0.05", "--accuracy", ".7", "--correlation", ".5")
-    assert by_rate[0]["items"] == by_correlation[0]["items"] == 660
+    assert by_rate[0]["items"] == by_correlation[0]["items"] == 689
     assert [row["difference"] for row in rows(work, "--discordant", "0.04")] == [0.01, 0.02, 0.03]
 
 
 def test_few_items_are_called_rough_and_may_show_nothing(work: Workplace) -> None:
+    done = work.cli("power", "--items", "3", "--variance", "0.2")
+    assert "Below 30 items" in done.out
     done = work.cli("power", "--items", "3", "--discordant", "0.2")
     assert "not even the largest possible difference" in done.out
-    assert "Below 30 items" in done.out
 
 
-@pytest.mark.parametrize(
-    ("argv", "text"),
-    [
-        ([], "It is not known how much scores vary"),
-        (["--difference", "0", "--variance", "1"], "--difference is a number above 0"),
-        (["--difference", "-0.1", "--variance", "1"], "--difference is a number above 0"),
-        (["--difference", "x", "--variance", "1"], "'x' is not a number"),
-        (["--difference", "nan", "--variance", "1"], "'nan' is not a number"),
-        (["--variance", "-1"], "A variance must be 0 or more"),
-        (["--variance", "0"], "Give one above 0"),
-        (["--variance", "1", "--within", "-1"], "A variance must be 0 or more"),
-        (["--variance", "1", "--power", "1"], "Power lies between 0 and 1"),
-        (["--variance", "1", "--alpha", "2"], "alpha lies between 0 and 1"),
-        (["--variance", "1", "--items", "0"], "At least one item"),
-        (["--variance", "1", "--repeats", "3"], "--repeats has no effect"),
-        (["--variance", "1", "--within", "1", "--repeats", "0"], "Repeats must be 1 or more"),
-        (["--variance", "1", "--discordant", "0.1"], "say the same thing"),
-        (["--variance", "1", "--comparisons", "0"], "from 1 to 1,000,000; got 0"),
-        (["--variance", "1", "--comparisons", "two"], "'two' is not a whole number"),
-        (["--discordant", "1.5"], "above 0 and up to 1"),
-        (["--discordant", "0.1", "--difference", "0.2"], "is impossible"),
-        (["--accuracy", "0.7"], "--accuracy needs --correlation"),
-        (["--correlation", "0.7"], "--correlation needs --accuracy"),
-        (["--accuracy", "1", "--correlation", "0"], "An accuracy lies between"),
-        (["nowhere"], "There is no 'nowhere'"),
-        (["nowhere", "--variance", "1"], "Give runs or assumptions, not both"),
-        (["--variance", "1", "--output_path", "docs.jsonl/plan.json"], "cannot be written"),
-    ],
-)
-def test_wrong_input_is_one_message(work: Workplace, argv: list[str], text: str) -> None:
-    work.cli("power", *argv).refused(text)
+WRONG = {
+    "": "It is not known how much scores vary",
+    "--difference 0 --variance 1": "--difference: 0 is not a number > 0",
+    "--difference x --variance 1": "'x' is not a number",
+    "--variance -1": "--variance: -1 is not a number >= 0",
+    "--variance 0": "Give one above 0",
+    "--variance 1 --within -1": "--within: -1 is not a number >= 0",
+    "--variance 1 --power 1": "--power: 1 is not a number > 0 and < 1",
+    "--variance 1 --power 0.01": "no more than chance gives",
+    "--variance 1 --items 0": "--items: 0 is not a number >= 1",
+    "--variance 1 --repeats 3": "--repeats has no effect",
+    "--variance 1 --discordant 0.1": "say the same thing",
+    "--variance 1 --comparisons 0": "--comparisons: 0 is not a number >= 1 and <= 1,000,000",
+    "--discordant 0.1 --difference 0.2": "is impossible",
+    "--accuracy 0.7": "--accuracy needs --correlation",
+    "--correlation 0.7": "--correlation needs --accuracy",
+    "nowhere": "There is no 'nowhere'",
+    "nowhere --variance 1": "Give runs or assumptions, not both",
+    "--variance 1 --output_path docs.jsonl/plan.json": "cannot be written",
+}
+
+
+def test_wrong_input_is_one_message(work: Workplace) -> None:
+    for command, text in WRONG.items():
+        work.cli("power", *command.split()).refused(text)
 
 
 def test_a_stored_run_says_what_it_can_show(work: Workplace) -> None:
@@ -127,7 +123,9 @@ def test_a_stored_run_says_what_it_can_show(work: Workplace) -> None:
     assert row["label"] == "t@mcqa − t@cloze"
     scores = [[s["acc"] for s in work.samples(name)] for name in ("t@mcqa", "t@cloze")]
     discordant = sum(a != b for a, b in zip(*scores, strict=True)) / 20
-    assert row["difference"] == pytest.approx(2.8016 * (discordant / 20) ** 0.5, abs=1e-4)
+    by_test = exact_detectable(20, discordant=discordant, largest=1.0)
+    assert row["difference"] == pytest.approx(by_test)
+    assert by_test > 2.8016 * (discordant / 20) ** 0.5
     more = work.cli("power", "out", "--difference", "0.05")
     assert "The run has 20, so" in more.out
 
@@ -155,7 +153,7 @@ def test_runs_of_one_model_with_other_arguments_are_told_apart(work: Workplace) 
     (row,) = rows(work, "out", "--difference", "0.1")
     assert row["label"] == "t (dummy (seed=1)) − t (dummy (seed=2))"
     done = work.cli("power", "out")
-    assert "Note: dummy was asked with different --model_args." in done.out.replace("\n", " ")
+    assert "! dummy was asked with different --model_args." in done.out.replace("\n", " ")
 
 
 def test_formats_of_several_models_are_pairs_of_their_own(work: Workplace) -> None:
@@ -174,19 +172,17 @@ def test_formats_of_several_models_are_pairs_of_their_own(work: Workplace) -> No
         assert line in said  # each with its own variance
 
 
-def test_the_exact_test_that_will_be_used_stands_beside_the_formula(work: Workplace) -> None:
-    (row,) = rows(work, "--difference", "0.03", "--discordant", "0.2")
-    assert (row["items"], row["power"]) == (1745, 0.8)
-    assert row["exact"]["items"] == 1800
-    assert row["exact"]["power"] == pytest.approx(0.787, abs=5e-4)
-    done = work.cli("power", "--difference", "0.03", "--discordant", "0.2")
-    assert "finds it in 78.7 %; for 80 % it needs 1,800 items." in done.out.replace("\n", " ")
-    (smallest,) = rows(work, "--items", "200", "--discordant", "0.2")
-    assert smallest["exact"]["difference"] > smallest["difference"]
-    (chance,) = rows(work, "--items", "1800", "--discordant", "0.2", "--difference", "0.03")
-    assert chance["exact"]["power"] == pytest.approx(0.8, abs=1e-3)
+def test_right_or_wrong_is_planned_by_the_exact_test_that_will_be_used(work: Workplace) -> None:
+    assumed = ("--difference", "0.03", "--discordant", "0.2")
+    (row,) = rows(work, *assumed)
+    assert (row["items"], row["power"], row["test"]) == (1800, 0.8, "exact McNemar")
+    done = work.cli("power", *assumed)
+    assert "takes 1,800 items. By McNemar's exact test" in done.out.replace("\n", " ")
+    (chance,) = rows(work, *assumed, "--items", "1800")
+    assert chance["power"] == pytest.approx(0.8, abs=1e-3)
     for other in (("--variance", "0.2"), ("--discordant", "0.2", "--within", "0.1")):
-        assert all(row["exact"] is None for row in rows(work, "--difference", "0.03", *other))
+        found = rows(work, "--difference", "0.03", *other)
+        assert {row["test"] for row in found} == {"normal approximation"}
 
 
 def test_several_comparisons_are_planned_at_the_first_step_of_holm(work: Workplace) -> None:
@@ -218,9 +214,9 @@ def test_the_exact_test_beside_others_that_find_nothing_is_that_of_holm(work: Wo
         for (wins, losses), p in p_values.items()
         if p in found_by_holm
     )
-    assert row["exact"]["power"] == pytest.approx(found, abs=1e-9)
+    assert row["power"] == pytest.approx(found, abs=1e-9)
     (alone,) = rows(work, *given[:-2])
-    assert alone["exact"]["power"] > row["exact"]["power"] + 0.05
+    assert alone["power"] > row["power"] + 0.05
 
 
 def _is_missed_by_holm_of_three(p: float) -> bool:
@@ -244,8 +240,8 @@ def test_a_difference_beyond_the_discordant_items_is_planned_with_as_many(work: 
     assumed = ("--accuracy", "0.9", "--correlation", "0.9", "--difference", ".05")
     (row,) = rows(work, *assumed)
     (all_one_way,) = rows(work, "--discordant", ".05", "--difference", ".05")
-    assert row["exact"]["items"] == all_one_way["exact"]["items"]
-    assert "more than the .018 here" in work.cli("power", *assumed).out.replace("\n", " ")
+    assert row["items"] == all_one_way["items"]
+    assert "more than the .018 assumed" in work.cli("power", *assumed).out.replace("\n", " ")
 
 
 def test_a_run_with_one_format_says_how_to_add_one(work: Workplace) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from statistics import fmean, median, variance
 
@@ -16,7 +16,7 @@ from lm_eval.errors import ComparisonError, listing
 from lm_eval.lab.stored.measurement import Aligned, Measurement, align
 from lm_eval.lab.stored.run import StoredRun, open_runs
 from lm_eval.lab.stored.select import Choice, chosen
-from lm_eval.stats.mcnemar import exact_detectable, exact_items, exact_power
+from lm_eval.stats.mcnemar import MOST_DISCORDANT, exact_detectable, exact_items, exact_power
 from lm_eval.stats.paired import MCNEMAR, paired
 from lm_eval.stats.power import (
     ALPHA,
@@ -31,6 +31,7 @@ from lm_eval.stats.power import (
 
 DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.1)
 """The differences to look for if none is given."""
+NORMAL = "normal approximation"
 REPEATS = (1, 2, 5, 10)
 """The numbers of replies per item to show if replies vary and no number is given."""
 
@@ -84,18 +85,6 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Exact:
-    """A row by McNemar's exact test; the numbers of the row itself come from the usual formula."""
-
-    power: float
-    """The chance that the test finds the row's difference with the row's items."""
-    items: int | None = None
-    """How many items the test needs, if that was asked."""
-    difference: float | None = None
-    """The smallest difference that the test finds as often as asked, if that was asked."""
-
-
-@dataclass(frozen=True)
 class PowerRow:
     """One answer: with this many items and repeats, this difference is found with this chance."""
 
@@ -106,19 +95,18 @@ class PowerRow:
     repeats: int | None
     """None: no number of repeats is enough."""
     power: float
-    exact: Exact | None = None
-    """None if scores are not right or wrong, or come in clusters or several replies."""
+    test: str = NORMAL
+    """``exact McNemar`` for right or wrong, without clusters and repeats, unless items are very many."""
 
 
 def power_rows(assumed: Assumptions, question: Question) -> Iterator[PowerRow]:
-    """The answers for one of the assumptions; ValueError for an impossible question."""
+    """The answers for one of the assumptions."""
     items = question.items
     if items is None and question.difference is None:
         items = assumed.num_items
     if items is None:
         wanted = DIFFERENCES if question.difference is None else (question.difference,)
         for difference in wanted:
-            _check_possible(difference, assumed, question)
             if difference <= assumed.limit:
                 for repeats in _repeats(assumed, question):
                     yield items_row(assumed, question, difference, repeats)
@@ -126,7 +114,6 @@ def power_rows(assumed: Assumptions, question: Question) -> Iterator[PowerRow]:
         for repeats in _repeats(assumed, question):
             yield _difference_row(assumed, question, items, repeats)
     else:
-        _check_possible(question.difference, assumed, question)
         yield from _chance_rows(assumed, question, items, question.difference)
 
 
@@ -134,53 +121,49 @@ def items_row(
     assumed: Assumptions, question: Question, difference: float, repeats: int
 ) -> PowerRow:
     """How many items a difference needs."""
-    by_formula = items_needed(difference, variance=_total(assumed, repeats), **question.aims)
-    items = max(1, math.ceil(by_formula))
-    exact = _exact(assumed, difference, items, question)
-    if exact is not None:
-        discordant = _discordant(assumed, difference)
-        by_test = exact_items(difference, discordant=discordant, **question.aims)
-        exact = replace(exact, items=by_test)
-    return PowerRow(assumed.label, difference, items, repeats, question.power, exact)
+    if assumed.discordant is not None:
+        share = discordant_share(assumed.discordant, difference)
+        by_test = exact_items(difference, discordant=share, **question.aims)
+        if by_test is not None:
+            return PowerRow(assumed.label, difference, by_test, repeats, question.power, MCNEMAR)
+    needed = items_needed(difference, variance=_total(assumed, repeats), **question.aims)
+    return PowerRow(assumed.label, difference, max(1, math.ceil(needed)), repeats, question.power)
 
 
 def _difference_row(assumed: Assumptions, question: Question, items: int, repeats: int) -> PowerRow:
-    smallest = detectable(items, variance=_total(assumed, repeats), **question.aims)
-    is_of_run = items == assumed.num_items
-    if smallest > assumed.limit or (
-        is_of_run and not can_find(assumed.num_clusters or items, question.level)
-    ):
-        return PowerRow(assumed.label, None, items, repeats, question.power)
-    exact = _exact(assumed, smallest, items, question)
-    if exact is not None and assumed.discordant is not None:
-        by_test = exact_detectable(
+    smallest: float | None
+    is_exact = assumed.discordant is not None and items * assumed.discordant <= MOST_DISCORDANT
+    if assumed.discordant is not None and is_exact:
+        smallest = exact_detectable(
             items, discordant=assumed.discordant, largest=assumed.limit, **question.aims
         )
-        exact = replace(exact, difference=by_test)
-    return PowerRow(assumed.label, smallest, items, repeats, question.power, exact)
+    else:
+        smallest = detectable(items, variance=_total(assumed, repeats), **question.aims)
+        units = assumed.num_clusters if items == assumed.num_items else None
+        if smallest > assumed.limit or not can_find(units or items, question.level):
+            smallest = None
+    test = MCNEMAR if is_exact else NORMAL
+    return PowerRow(assumed.label, smallest, items, repeats, question.power, test)
 
 
-def _exact(assumed: Assumptions, difference: float, items: int, question: Question) -> Exact | None:
-    if assumed.discordant is None:
-        return None
-    rate = _discordant(assumed, difference)
-    chance = exact_power(difference, items, discordant=rate, alpha=question.level)
-    return None if chance is None else Exact(chance)
-
-
-def _discordant(assumed: Assumptions, difference: float) -> float:
+def discordant_share(assumed: float, difference: float) -> float:
     """The share of discordant items: as assumed, but at least as large as the difference."""
-    assert assumed.discordant is not None
-    return min(1.0, max(assumed.discordant, abs(difference)))
+    return min(1.0, max(assumed, abs(difference)))
 
 
 def _chance_rows(
     assumed: Assumptions, question: Question, items: int, difference: float
 ) -> Iterator[PowerRow]:
     repeats = question.repeats or assumed.repeats
+    exact = None
+    if assumed.discordant is not None:
+        share = discordant_share(assumed.discordant, difference)
+        exact = exact_power(difference, items, discordant=share, alpha=question.level)
+    if exact is not None:
+        yield PowerRow(assumed.label, difference, items, repeats, exact, MCNEMAR)
+        return
     chance = power_of(difference, items, variance=_total(assumed, repeats), alpha=question.level)
-    exact = _exact(assumed, difference, items, question)
-    yield PowerRow(assumed.label, difference, items, repeats, chance, exact)
+    yield PowerRow(assumed.label, difference, items, repeats, chance)
     if assumed.within and question.repeats is None:
         by_formula = repeats_needed(
             difference, items, variance=assumed.variance, within=assumed.within, **question.aims
@@ -198,14 +181,6 @@ def _repeats(assumed: Assumptions, question: Question) -> Sequence[int]:
 
 def _total(assumed: Assumptions, repeats: int) -> float:
     return total_variance(assumed.variance, assumed.within, repeats)
-
-
-def _check_possible(difference: float, assumed: Assumptions, question: Question) -> None:
-    if question.difference is not None and abs(difference) > assumed.limit:
-        raise ValueError(
-            f"A difference of {difference:g} is impossible: {assumed.label} allows at most "
-            f"{assumed.limit:g}."
-        )
 
 
 MANY_PAIRS = 10

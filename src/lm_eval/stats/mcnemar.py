@@ -52,7 +52,6 @@ def exact_power(
 
     ``discordant`` is the true share of discordant items. None if these are very many.
     """
-    _check(difference, discordant)
     if n * discordant > MOST_DISCORDANT:
         return None
     wins = min(_NEARLY, (1 + abs(difference) / discordant) / 2)
@@ -72,7 +71,6 @@ def exact_items(
     def finds(n: int) -> bool:
         return (exact_power(difference, n, discordant=discordant, alpha=alpha) or 0.0) >= power
 
-    _check(difference, discordant)
     high = math.ceil(items_needed(difference, variance=discordant, alpha=alpha, power=power))
     if 2 * high * discordant > MOST_DISCORDANT:
         return None
@@ -115,14 +113,6 @@ def exact_detectable(
         middle = (low + high) / 2
         low, high = (low, middle) if finds(middle) else (middle, high)
     return high
-
-
-def _check(difference: float, discordant: float) -> None:
-    if not 0 < discordant <= 1 or not abs(difference) <= discordant * (1 + 1e-12):
-        raise ValueError(
-            f"A difference of {difference:g} is impossible where a share of {discordant:g} of the items "
-            "is discordant: that share lies between 0 and 1, and no difference is larger than it."
-        )
 
 
 def _range(n: int, share: float) -> range:

@@ -7,33 +7,32 @@ in sentences.
 from __future__ import annotations
 
 import argparse
-import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
 
 from lm_eval.cli.lab.options import choice_of
 from lm_eval.errors import UsageError, listing
 from lm_eval.lab.power import (
     DIFFERENCES,
+    NORMAL,
     Assumptions,
-    Exact,
     PowerRow,
     Question,
+    discordant_share,
     items_row,
     pairs_in_runs,
     power_rows,
 )
+from lm_eval.lab.report import ReportLine, Section, print_report, write_report
 from lm_eval.stats.clusters import FEW_CLUSTERS
-from lm_eval.stats.power import factor, total_variance, variance_of_difference
+from lm_eval.stats.paired import MCNEMAR
+from lm_eval.stats.power import total_variance, variance_of_difference
 from lm_eval.support.columns import Cells, Column, FittingTable
-from lm_eval.support.files import write_output
 from lm_eval.support.numbers import counted, number
-from lm_eval.support.terminal import Paragraph, console, print_written, visible
+from lm_eval.support.terminal import console, print_written, visible
 
 EXAMPLE = "`lm-eval power --difference 0.03 --discordant 0.2`"
-MOST_COMPARISONS = 1_000_000
 FEW_ITEMS = 30
 _COLUMNS = (
     Column("name", "What is compared", wraps=True),
@@ -42,82 +41,47 @@ _COLUMNS = (
     Column("repeats", "Replies per item", is_number=True),
     Column("items", "Items", is_number=True, stays=True),
     Column("chance", "Found in", is_number=True, stays=True),
-    Column("exact", "Exact test", is_number=True),
-    Column("needs", "Needs", is_number=True),
 )
-
-
-@dataclass(frozen=True)
-class PowerPlan:
-    """The rows of a table, and what they mean in words."""
-
-    question: Question
-    assumptions: tuple[Assumptions, ...]
-    rows: tuple[PowerRow, ...]
-    words: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    """Notes on the choice of results."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
-        data = asdict(self)
-        for assumed in data["assumptions"]:
-            assumed["limit"] = None if math.isinf(assumed["limit"]) else assumed["limit"]
-        return data
-
-
-def plan(
-    assumptions: Sequence[Assumptions], question: Question, notes: Sequence[str] = ()
-) -> PowerPlan:
-    """The answers for each of the assumptions; ValueError for an impossible question."""
-    rows = [row for assumed in assumptions for row in power_rows(assumed, question)]
-    words = power_words(assumptions, rows, question)
-    return PowerPlan(question, tuple(assumptions), tuple(rows), tuple(words), tuple(notes))
 
 
 def power(args: argparse.Namespace) -> int:
     """Print the table and what it says."""
-    try:
-        question, (assumptions, notes) = _question(args), _assumptions(args)
-        _check_repeats(question, assumptions)
-        result = plan(assumptions, question, notes)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-    if args.output_path:
-        write_output(args.output_path, json.dumps(result.to_dict(), indent=2) + "\n")
-    out = console()
-    out.print(_table(result))
-    out.print()
-    for sentence in result.words:
-        out.print(Paragraph("", visible(sentence)))
-    for note in result.notes:
-        out.print(Paragraph("Note: ", visible(note)))
-    if args.output_path:
-        print_written(args.output_path)
-    return 0
-
-
-def _check_repeats(question: Question, assumptions: Sequence[Assumptions]) -> None:
+    question = Question(
+        args.difference, args.items, args.repeats, args.alpha, args.power, args.comparisons
+    )
+    if question.power <= question.level / 2:
+        raise UsageError(f"A power of {question.power:g} is no more than chance gives. Give more.")
+    assumptions, notes = _assumptions(args)
+    for assumed in assumptions:
+        if question.difference is not None and question.difference > assumed.limit:
+            raise UsageError(
+                f"A difference of {question.difference:g} is impossible: {assumed.label} allows at most "
+                f"{assumed.limit:g}."
+            )
     if question.repeats is not None and not any(assumed.within for assumed in assumptions):
         raise UsageError(
             "--repeats has no effect unless the replies to an item vary. Give their variance, such as "
             "--within 0.1, or a run with several replies to each item (`repeats` in its task)."
         )
-
-
-def _question(args: argparse.Namespace) -> Question:
-    question = Question(
-        args.difference, args.items, args.repeats, args.alpha, args.power, args.comparisons
-    )
-    if not 1 <= question.comparisons <= MOST_COMPARISONS:
-        raise UsageError(
-            f"--comparisons is a number from 1 to {MOST_COMPARISONS:,}; got {args.comparisons}."
-        )
-    if question.difference is not None and question.difference <= 0:
-        raise UsageError(
-            f"--difference is a number above 0, such as 0.03; got {args.difference:g}."
-        )
-    return question
+    rows = [row for assumed in assumptions for row in power_rows(assumed, question)]
+    words = list(power_words(assumptions, rows, question))
+    lines = [ReportLine(None, visible(text)) for text in words]
+    report = [Section(table=_table(rows, assumptions), lines=lines, notes=notes)]
+    data = {
+        "question": asdict(question),
+        "assumptions": [
+            {**asdict(each), "limit": None if math.isinf(each.limit) else each.limit}
+            for each in assumptions
+        ],
+        "rows": [asdict(row) for row in rows],
+        "words": words,
+        "notes": notes,
+    }
+    written = args.output_path and write_report(args.output_path, report, data)
+    print_report(report, console())
+    if written:
+        print_written(written)
+    return 0
 
 
 def _assumptions(args: argparse.Namespace) -> tuple[list[Assumptions], list[str]]:
@@ -133,9 +97,7 @@ def _assumptions(args: argparse.Namespace) -> tuple[list[Assumptions], list[str]
         )
     if args.runs:
         return pairs_in_runs(args.runs, choice_of(args), intersect=args.intersect)
-    within = args.within or 0.0
-    total_variance(0.0, within)  # the check of a variance
-    return [_assumed(named, within)], []
+    return [_assumed(named, args.within or 0.0)], []
 
 
 def _assumed(named: dict[str, float], within: float) -> Assumptions:
@@ -145,24 +107,17 @@ def _assumed(named: dict[str, float], within: float) -> Assumptions:
             raise UsageError(
                 "With a variance of 0 any difference shows on one item. Give one above 0."
             )
-        label = f"an assumed variance of {variance:g}"
-        return Assumptions(label, variance, within, limit=math.inf)
+        return Assumptions(f"an assumed variance of {variance:g}", variance, within)
     if set(named) == {"discordant"}:
-        rate = named["discordant"]
-        if not 0 < rate <= 1:
-            raise UsageError(
-                "--discordant is the share of items that one has right and the other wrong, above 0 and "
-                f"up to 1; got {rate:g}."
-            )
-        exact = None if within else rate
-        label = f"{rate:g} of items discordant"
-        return Assumptions(label, rate, within, limit=rate, discordant=exact)
-    if set(named) == {"accuracy", "correlation"}:
-        variance = variance_of_difference(named["accuracy"], named["correlation"])
+        variance = limit = named["discordant"]
+        label = f"{variance:g} of items discordant"
+    elif set(named) == {"accuracy", "correlation"}:
+        variance, limit = variance_of_difference(named["accuracy"], named["correlation"]), 1.0
         label = f"accuracy {named['accuracy']:g}, correlation {named['correlation']:g}"
-        exact = None if within else variance
-        return Assumptions(label, variance, within, limit=1.0, discordant=exact)
-    raise UsageError(_what_to_give(named))
+    else:
+        raise UsageError(_what_to_give(named))
+    exact = None if within else variance
+    return Assumptions(label, variance, within, limit=limit, discordant=exact)
 
 
 def _what_to_give(named: dict[str, float]) -> str:
@@ -185,32 +140,25 @@ def _what_to_give(named: dict[str, float]) -> str:
     )
 
 
-def _table(result: PowerPlan) -> FittingTable:
-    variances = {assumed.label: assumed.variance for assumed in result.assumptions}
-    has_repeats = any(row.repeats != 1 for row in result.rows)
-    return FittingTable(
-        _COLUMNS, [[_row(row, variances[row.label], has_repeats) for row in result.rows]]
-    )
-
-
-def _row(row: PowerRow, variance: float, has_repeats: bool) -> Cells:
-    return Cells(
-        name=visible(row.label),
-        varies=number(variance, 4),
-        difference="none" if row.difference is None else number(row.difference, 4),
-        repeats=("" if not has_repeats else "none" if row.repeats is None else f"{row.repeats:,}"),
-        items=f"{row.items:,}",
-        chance=f"{100 * row.power:.0f} %",
-        exact="" if row.exact is None else f"{100 * row.exact.power:.0f} %",
-        needs="" if row.exact is None else _needs(row.exact),
-    )
-
-
-def _needs(exact: Exact) -> str:
-    """The exact test's number in place of the one that was looked for."""
-    if exact.items is not None:
-        return f"{exact.items:,}"
-    return "" if exact.difference is None else number(exact.difference, 4)
+def _table(rows: Sequence[PowerRow], assumptions: Sequence[Assumptions]) -> FittingTable:
+    variances = {assumed.label: assumed.variance for assumed in assumptions}
+    has_repeats = any(row.repeats != 1 for row in rows)
+    cells = [
+        Cells(
+            name=visible(row.label),
+            varies=number(variances[row.label], 4),
+            difference="none" if row.difference is None else number(row.difference, 4),
+            repeats=""
+            if not has_repeats
+            else "none"
+            if row.repeats is None
+            else f"{row.repeats:,}",
+            items=f"{row.items:,}",
+            chance=f"{100 * row.power:.0f} %",
+        )
+        for row in rows
+    ]
+    return FittingTable(_COLUMNS, [cells])
 
 
 # Sentences
@@ -220,147 +168,92 @@ def power_words(
     assumptions: Sequence[Assumptions], rows: Sequence[PowerRow], question: Question
 ) -> Iterator[str]:
     """What the rows say: of several pairs, about the one that varies most."""
-    factor(question.level, question.power)  # the same check for every question
     if not rows:
         yield "None of these differences is possible. Give one with --difference."
         return
     hardest = max(assumptions, key=lambda each: each.variance + 2 * each.within / each.repeats)
     of_hardest = [row for row in rows if row.label == hardest.label]
     where = f" ({hardest.label}, the pair that varies most)" if len(assumptions) > 1 else ""
-    chance, level = _percent(question.power), _percent(question.level)
-    yield from _sentences(hardest, of_hardest, question, chance, level, where)
-    yield from _several(assumptions, question, level)
-    clusters = [each.num_clusters for each in assumptions if each.num_clusters is not None]
-    if clusters and min(clusters) < FEW_CLUSTERS:
-        yield (
-            f"The items come in {min(clusters)} clusters, and further items are assumed to come in "
-            f"further clusters. Below {FEW_CLUSTERS} clusters, their variance and so these numbers are "
-            "rough."
-        )
-    if any(row.items < FEW_ITEMS for row in rows):
-        yield f"Below {FEW_ITEMS} items, the normal approximation behind these numbers is rough."
-
-
-def _sentences(
-    assumed: Assumptions,
-    rows: Sequence[PowerRow],
-    question: Question,
-    chance: str,
-    level: str,
-    where: str,
-) -> Iterator[str]:
-    if question.items is not None and question.difference is not None:
-        yield from _power_sentences(rows, chance, level, where)
-        yield from _by_exact_test(assumed, rows[0], chance)
-    elif question.items is None and (question.difference is not None or assumed.num_items is None):
-        row = _middle(rows, assumed)
-        yield (
-            f"To find a true difference of {row.difference:g} in {chance} of comparisons at the {level} "
-            f"level takes {_counted(row)}{where}."
-        )
-        yield from _by_exact_test(assumed, row, chance)
-        if assumed.num_items is not None:
-            yield _compared_with_run(assumed, row)
-    else:
-        row = next((row for row in rows if row.repeats == assumed.repeats), rows[0])
-        if row.difference is None:
-            yield (
-                f"With {_counted(row)}, not even the largest possible difference is found in {chance} "
-                f"of comparisons at the {level} level{where}."
-            )
-        else:
-            yield (
-                f"With {_counted(row)}, a true difference below {number(row.difference, 4)} is found in "
-                f"less than {chance} of comparisons at the {level} level{where}."
-            )
-        yield from _by_exact_test(assumed, row, chance)
-        if assumed.num_items is not None and question.items is None:
-            yield _items_for(assumed, question)
-
-
-def _several(assumptions: Sequence[Assumptions], question: Question, level: str) -> Iterator[str]:
-    """What being one of several comparisons means for these numbers."""
+    yield from _answer(hardest, of_hardest, question, where)
+    yield from _about_test(hardest, of_hardest[0])
     if question.comparisons > 1:
         yield (
-            f"The {level} level is {_percent(question.alpha)} shared among {question.comparisons:,} "
-            "comparisons: Holm's first and strictest step. Later steps are milder, so each comparison "
-            "finds its difference at least as often as said here."
+            f"The {_percent(question.level)} level is {_percent(question.alpha)} shared among "
+            f"{question.comparisons:,} comparisons: Holm's first and strictest step, so each finds its "
+            "difference at least as often as said here."
         )
     elif len(assumptions) > 1:
         yield (
             "Each is planned as if it were the only comparison. If several are tested together, give "
             "their number with --comparisons."
         )
-
-
-def _by_exact_test(assumed: Assumptions, row: PowerRow, chance: str) -> Iterator[str]:
-    """The formula's answer, checked against the exact test that will be used."""
-    exact = row.exact
-    if exact is None or row.difference is None:
-        return
-    needs = ""
-    if exact.items is not None:
-        needs = f"; for {chance} it needs {exact.items:,} items"
-    elif exact.difference is not None:
-        needs = f"; for {chance} it needs a difference of {number(exact.difference, 4)}"
-    yield (
-        "That is the usual formula. McNemar's exact test, by which `lm-eval compare` judges right or "
-        f"wrong, finds it in {_percent(round(exact.power, 3))}{needs}."
-    )
-    if assumed.discordant is not None and row.difference > assumed.discordant:
+    clusters = [each.num_clusters for each in assumptions if each.num_clusters is not None]
+    if clusters and min(clusters) < FEW_CLUSTERS:
         yield (
-            f"A difference of {number(row.difference)} needs at least that share of items that one gets "
-            f"right and the other wrong, which is more than the {number(assumed.discordant)} here; "
-            f"the exact test is computed with {number(row.difference)}."
+            f"The items come in {min(clusters)} clusters, and further items are assumed to come in "
+            f"further clusters. Below {FEW_CLUSTERS} clusters these numbers are rough."
+        )
+    if any(row.items < FEW_ITEMS and row.test == NORMAL for row in rows):
+        yield f"Below {FEW_ITEMS} items, the normal approximation behind these numbers is rough."
+
+
+def _answer(
+    assumed: Assumptions, rows: Sequence[PowerRow], question: Question, where: str
+) -> Iterator[str]:
+    chance, level = _percent(question.power), _percent(question.level)
+    like_run = (row for row in rows if row.repeats == assumed.repeats)
+    has_both = question.items is not None and question.difference is not None
+    row = rows[0] if has_both else next(like_run, rows[0])
+    of_level = f"of comparisons at the {level} level{where}"
+    with_items = f"With {_counted(row)}, "
+    if has_both:
+        found = _percent(round(row.power, 3))
+        yield f"{with_items}a true difference of {row.difference:g} is found in {found} {of_level}."
+        for other in rows[1:]:
+            yield (
+                f"No number of replies per item makes that {chance}: the items themselves vary too much."
+                if other.repeats is None
+                else f"{other.repeats} replies per item make that {chance}."
+            )
+    elif question.items is None and (question.difference is not None or assumed.num_items is None):
+        row = next((one for one in rows if one.difference == 0.03), row)
+        yield (
+            f"To find a true difference of {row.difference:g} in {chance} of comparisons at the {level} "
+            f"level takes {_counted(row)}{where}."
+        )
+        if assumed.num_items is not None:
+            times = row.items / assumed.num_items
+            enough = ": enough." if times <= 1 else f", so it takes {times:.1f} times as many."
+            yield f"The run has {assumed.num_items:,}{enough}"
+    elif row.difference is None:
+        yield f"{with_items}not even the largest possible difference is found in {chance} {of_level}."
+    else:
+        smallest = number(row.difference, 4)
+        most = f"is found in less than {chance} {of_level}"
+        yield f"{with_items}a true difference below {smallest} {most}."
+    if assumed.num_items is not None and question.items is None and question.difference is None:
+        yield _items_for(assumed, question)
+
+
+def _about_test(assumed: Assumptions, row: PowerRow) -> Iterator[str]:
+    """Which test finds it, if that is known, and what had to be assumed for it."""
+    if row.test != MCNEMAR or assumed.discordant is None or row.difference is None:
+        return
+    yield "By McNemar's exact test, as `lm-eval compare` judges right or wrong."
+    if row.difference > assumed.discordant:
+        share = number(discordant_share(assumed.discordant, row.difference))
+        yield (
+            f"A difference of {share} needs that share of items with one right and the other wrong: "
+            f"more than the {number(assumed.discordant)} assumed."
         )
 
 
-def _power_sentences(
-    rows: Sequence[PowerRow], chance: str, level: str, where: str
-) -> Iterator[str]:
-    first, *more = rows
-    yield (
-        f"With {_counted(first)}, a true difference of {first.difference:g} is found in "
-        f"{_percent(round(first.power, 2))} of comparisons at the {level} level{where}."
-    )
-    for row in more:
-        if row.repeats is None:
-            yield (
-                f"No number of replies per item makes that {chance}: the items themselves vary too "
-                "much. More items are needed."
-            )
-        else:
-            yield f"{row.repeats} replies per item make that {chance}."
-
-
-def _compared_with_run(assumed: Assumptions, row: PowerRow) -> str:
-    assert assumed.num_items is not None
-    needed, has = _needed(row), assumed.num_items
-    if needed <= has:
-        return f"The run has {has:,}: enough."
-    return f"The run has {has:,}, so it takes {needed / has:.1f} times as many."
-
-
-def _needed(row: PowerRow) -> int:
-    """Items by the test that will be used, if that is known."""
-    return row.items if row.exact is None or row.exact.items is None else row.exact.items
-
-
 def _items_for(assumed: Assumptions, question: Question) -> str:
+    repeats = question.repeats or assumed.repeats
     wanted = [difference for difference in DIFFERENCES if difference <= assumed.limit]
-    rows = [
-        items_row(assumed, question, difference, question.repeats or assumed.repeats)
-        for difference in wanted
-    ]
-    parts = [f"{_needed(row):,} for a difference of {row.difference:g}" for row in rows]
-    how = "" if assumed.discordant is None else " by the exact test"
-    return f"Items needed{how}: {'; '.join(parts)}."
-
-
-def _middle(rows: Sequence[PowerRow], assumed: Assumptions) -> PowerRow:
-    """The row that a sentence is about: of several differences 0.03, with as many replies as the run."""
-    candidates = [row for row in rows if row.difference == 0.03] or rows
-    return next((row for row in candidates if row.repeats == assumed.repeats), candidates[0])
+    rows = [items_row(assumed, question, difference, repeats) for difference in wanted]
+    parts = [f"{row.items:,} for a difference of {row.difference:g}" for row in rows]
+    return f"Items needed: {'; '.join(parts)}."
 
 
 def _percent(share: float) -> str:

@@ -101,9 +101,3 @@ def test_very_many_items_are_left_to_the_formula() -> None:
     assert exact_power(0.001, 3_000_000, discordant=0.1) is None
     assert exact_items(0.0001, discordant=0.1) is None
     assert exact_detectable(3_000_000, discordant=0.1) is None
-
-
-@pytest.mark.parametrize(("difference", "discordant"), [(0.2, 0.1), (0.1, 0.0), (0.1, 1.5)])
-def test_what_cannot_be_is_refused(difference: float, discordant: float) -> None:
-    with pytest.raises(ValueError, match=r"A difference of .* is impossible"):
-        exact_power(difference, 10, discordant=discordant)
