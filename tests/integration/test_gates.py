@@ -250,29 +250,23 @@ def test_only_results_and_items_are_needed(runs: Workplace) -> None:
     assert gate(runs, "old.json", "worse.json", "--fail_if_worse").code == 3
 
 
-@pytest.mark.parametrize(
-    ("argv", "message"),
-    [
-        (["old.json", "--fail_if_worse"], "compares exactly two runs"),
-        (
-            ["old.json", "worse.json", "--fail_if_worse", "1.5"],
-            "--fail_if_worse 1.5 is not a level",
-        ),
-        (["old.json", "worse.json", "--junit", "x"], "--junit writes what --fail_if_worse finds"),
-        (
-            ["old.json", "worse.json", "--fail_if_worse", "--flips"],
-            "--flips is for the whole report",
-        ),
-        (["old.json", "one.json", "--fail_if_worse"], "The second run lacks what the first has"),
-        (["old.json", "few.json", "--fail_if_worse"], "not about the same items"),
-        (["old.json", "shots.json", "--fail_if_worse"], "t@mcqa, 0-shot"),
-    ],
-)
-def test_wrong_pairs_of_runs(runs: Workplace, argv: list[str], message: str) -> None:
+WRONG_PAIRS = {
+    "old.json --fail_if_worse": "compares exactly two runs",
+    "old.json worse.json --fail_if_worse 1.5": "--fail_if_worse: 1.5 is not a number > 0 and < 1",
+    "old.json worse.json --junit x": "--junit writes what --fail_if_worse finds",
+    "old.json worse.json --fail_if_worse --flips": "--flips is for the whole report",
+    "old.json one.json --fail_if_worse": "The second run lacks what the first has",
+    "old.json few.json --fail_if_worse": "not about the same items",
+    "old.json shots.json --fail_if_worse": "t@mcqa, 0-shot",
+}
+
+
+def test_wrong_pairs_of_runs(runs: Workplace) -> None:
     measured(runs, "one.json", "", "t.yaml@mcqa")
     measured(runs, "few.json", "", "t.yaml@mcqa,t.yaml@cloze", "--limit", "10")
     measured(runs, "shots.json", "", "t.yaml@mcqa,t.yaml@cloze", "--num_fewshot", "2")
-    gate(runs, *argv).refused(message)
+    for command, message in WRONG_PAIRS.items():
+        gate(runs, *command.split()).refused(message)
 
 
 def test_new_results_and_changed_formats_are_said(runs: Workplace) -> None:

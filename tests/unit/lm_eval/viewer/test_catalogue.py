@@ -144,4 +144,6 @@ def test_an_export_serves_nothing(tmp_path: Path, flags: list[str]) -> None:
 
 
 def test_a_port_that_is_none(tmp_path: Path) -> None:
-    Workplace(tmp_path).cli("view", ".", "--port", "70000").refused("--port 70000 is not a port")
+    Workplace(tmp_path).cli("view", ".", "--port", "70000").refused(
+        "--port: 70000 is not a number >= 1 and <= 65,535"
+    )
