@@ -9,13 +9,14 @@ can be skipped. A format's labels play no part.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from string import ascii_uppercase
 from typing import Any
 
 from lm_eval.config.fields import shorten
-from lm_eval.errors import AmbiguousGoldError, GoldError
+from lm_eval.errors import AmbiguousGoldError, GoldError, LmEvalWarning
 
 TARGET_TYPES: dict[str, str] = {
     "index": "the choice's number, counted from 0",
@@ -28,6 +29,8 @@ TARGET_TYPES: dict[str, str] = {
 NO_GOLD = "no gold answer"
 NO_MATCH = "the target matches none of the choices"
 TWICE = "the target is the text of two choices"
+BY_LUCK = 0.01
+"""Below this chance that no target is 0, a column of numbers is said to look as if it counts from 1."""
 _AROUND_LABELS = "()[]{}<>.:, \t\n"
 
 Readings = dict[str, int]
@@ -58,13 +61,24 @@ class GoldColumn:
         """The types that all targets with a meaning may have; empty for a mixture."""
         if self._fits is None:
             self._fits = frozenset(TARGET_TYPES)
+            luck, count = 1.0, 0
             for target, choices, labels in self.rows() if self.rows else ():
+                count += 1
+                luck *= 1 - 1 / max(len(choices), 1)
                 for answer in target if isinstance(target, list | tuple) else (target,):
                     readings = readings_of(answer, choices, labels)
                     if readings:
                         self._fits &= readings.keys()
                 if len(self._fits) < 2:
                     break
+            if luck < BY_LUCK and {"index", "one_based"} <= self._fits:
+                warnings.warn(
+                    f"None of the {count} targets ({self.name}) is 0, as some would be if they counted "
+                    "from 0. If they count from 1, write `target_type: one_based` in the task, else "
+                    "`target_type: index`.",
+                    LmEvalWarning,
+                    stacklevel=2,
+                )
         return self._fits
 
     @property

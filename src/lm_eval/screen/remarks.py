@@ -58,6 +58,7 @@ def remarks(
     yield from _left_out(results, name)
     yield from _preferred(results, name, len(results) if is_full else MOST_ROWS)
     yield from _unread(results, name, None if is_full else width)
+    yield from _hidden_choices(results)
     yield from _different_questions(comparisons, names_tasks=names_tasks)
     for result in results:
         yield from (f"{name(result)}: {visible(note)}" for note in result.notes)
@@ -87,6 +88,22 @@ def part_scores(
                 listed = f"{len(scores)} parts, from {low} to {high}; --table full lists them"
             if scores:
                 yield f"{name} by {visible(field)}: {listed}"
+
+
+def _hidden_choices(results: Sequence[TaskResult]) -> Iterator[str]:
+    """The tasks without a format whose choices are scored and not shown, in one remark."""
+    names = [
+        r.task
+        for r in results
+        if r.format is None and r.scores_choices and r.shows_choices is False
+    ]
+    names = list(dict.fromkeys(map(visible, names)))
+    if names:
+        are = f"and {len(names) - 1} more are" if len(names) > 1 else "is"
+        yield (
+            f"{names[0]} {are} asked without a format: choices are scored and not shown. "
+            f"{names[0]}@mcqa shows them."
+        )
 
 
 def _different_questions(comparisons: Sequence[Comparison], *, names_tasks: bool) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -220,6 +221,17 @@ def test_a_column_is_read_once_and_no_further_than_needed() -> None:
     column = GoldColumn(rows=rows, is_data=True)
     assert [resolve_gold("1", XYZ, column=column) for _ in range(50)] == [1] * 50
     assert read == ["1", "0"]
+
+
+@pytest.mark.parametrize(("answers", "is_said"), [([1, 2] * 8, True), ([1, 2] * 3, False)])
+def test_numbers_that_are_never_zero_are_remarked_on(answers: list[int], is_said: bool) -> None:
+    column = GoldColumn(rows=lambda: [(answer, XYZ, ()) for answer in answers], is_data=True)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert [resolve_gold(answer, XYZ, column=column) for answer in answers] == answers
+    assert [f"None of the {len(answers)} targets" in str(one.message) for one in caught] == (
+        [True] * is_said
+    )
 
 
 # --- labels of the data ---
