@@ -113,7 +113,21 @@ def test_a_wrong_path_is_told_before_a_missing_tokenizer(work: Workplace, backen
             *("--model", "local-completions", "--model_args"),
             f"model=toy,base_url={server.url}/v1,tokenizer_backend={backend}",
         ).refused("nothing here", f"{server.url}{COMPLETIONS}")
-    assert [seen.path for seen in server.requests] == ["/tokenize", "/v1"]
+    assert [seen.path for seen in server.requests] == ["/tokenize", "/v1", COMPLETIONS]
+
+
+def test_the_right_endpoint_is_asked_after_the_first_refusal(work: Workplace) -> None:
+    for path, wrong in ((CHAT, ("", "/v1", COMPLETIONS)), (COMPLETIONS, ("", "/v1/", CHAT))):
+        for given in wrong:
+            with FaultyServer(ToyServer()) as server:
+                options = arguments(work, server, path)
+                options[3] = options[3].replace(f"{server.url}{path}", f"{server.url}{given}")
+                done = work.cli(
+                    *("run", "--tasks", "t@generate", "--include_path", str(work.folder), *options),
+                )
+            done.ok()
+            assert f"requests went to {server.url}{path}. Give that as base_url" in done.err
+            assert len([seen for seen in server.requests if seen.path == (given or "/")]) == 1
 
 
 def test_a_models_name_goes_before_its_files(work: Workplace) -> None:

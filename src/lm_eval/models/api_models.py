@@ -311,6 +311,13 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
         """Whether the model samples whatever temperature a task asks for."""
         return "temperature" in self._left_out
 
+    def move_to(self, addresses: Sequence[str], *, because: str) -> None:
+        """Send further requests to these addresses, and say so."""
+        self.base_url, *others = addresses
+        self._other_addresses = tuple(others)
+        where = shown_address(self.base_url)
+        self._notes["path"] = f"{because}, so requests went to {where}. Give that as base_url."
+
     def adapts_to(self, error: RequestError) -> bool:
         """Whether an error refuses a field of ``may_refuse``, so that another try leaves it out."""
         if error.status != 400 or not _UNSUPPORTED.search(str(error)):

@@ -142,6 +142,9 @@ class ToyServer:
             }
         if path not in handlers:
             return 404, {"error": {"message": f"there is nothing at {path}"}}
+        field = {"/v1/completions": "prompt", "/v1/chat/completions": "messages"}.get(path)
+        if field and field not in body:
+            return _refusal(f"{field}: field required")
         return handlers[path](body)
 
     def _info(self) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from lm_eval.models.api.replies import (
     without_reasoning,
 )
 from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, PromptSpan, Score, SpanGroup, packed
-from lm_eval.models.api.settings import full_address
+from lm_eval.models.api.settings import with_endpoint
 from lm_eval.models.base import TemplateLM
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.requests import Answered, FailedRequest, LoglikelihoodRequest, Reply, RollingRequest
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 S = TypeVar("S")
 _MOST_THREADS = 64
+_WRONG_ENDPOINT = (400, 404, 405, 422)
 _NOT_CALLED = ("get_batched_requests", "batch_loglikelihood_requests")
 _PARSING_ERRORS = (
     LmEvalError,
@@ -242,11 +243,26 @@ class ServerCaller:
         model = self._model
         while True:
             body = encoded(model.request_body(messages, **options))
+            asked = model.addresses
             try:
-                return await self.transport.request(model.addresses, body, self.header(), decode)
+                return await self.transport.request(asked, body, self.header(), decode)
             except RequestError as error:
-                if not model.adapts_to(error):
+                if not (model.adapts_to(error) or self._has_other_path(asked, error)):
                     raise
+
+    def _has_other_path(self, asked: Sequence[str], error: RequestError) -> bool:
+        """Whether requests go to another path from now on, because the server has nothing at this one,
+        or another endpoint.
+        """
+        model = self._model
+        if error.status not in _WRONG_ENDPOINT or not model.endpoint:
+            return False
+        right = [with_endpoint(address, model.endpoint) for address in asked]
+        if right == [*asked]:
+            return False
+        if model.addresses == asked:
+            model.move_to(right, because=f"{shown_address(asked[0])} answered {error.status}")
+        return True
 
     def tokens_used(self, outputs: Any) -> Usage | None:
         """What a reply, or each of several, says that it cost; None if it does not."""
@@ -293,9 +309,6 @@ class ServerCaller:
     def explained(self, error: RequestError, messages: Sequence[Any] = ()) -> RequestError:
         """The error, with hints at the arguments that may have caused it."""
         model, status, hints = self._model, error.status, []
-        address = full_address(model.base_url, model.endpoint) if model.endpoint else None
-        if address is not None and status not in (None, 401, 403, 429):
-            hints.append(f"base_url lacks the path of the endpoint: in full it would be {address}.")
         if status in (400, 413, 422, 500, 501) and not model.is_chat:
             if len(messages) > 1:
                 hints.append(

@@ -71,11 +71,13 @@ def server_root(base_url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, before, "", ""))
 
 
-def full_address(base_url: str, endpoint: str) -> str | None:
-    """The address with the path of the endpoint; None if it already has a path."""
+def with_endpoint(base_url: str, endpoint: str) -> str:
+    """The address with the path of the endpoint, if it has none, or that of OpenAI's other endpoint."""
     parts = urlsplit(base_url)
     path = parts.path.rstrip("/")
-    if path and not path.endswith("/v1"):
-        return None
-    path = f"{path.removesuffix('/v1')}{endpoint}"
-    return shown_address(urlunsplit((parts.scheme, parts.netloc, path, parts.query, "")))
+    if endpoint.endswith("/completions") and path.endswith("/completions"):
+        path = path.removesuffix("/completions").removesuffix("/chat")
+        path += endpoint.removeprefix("/v1")
+    elif not path or path.endswith("/v1"):
+        path = path.removesuffix("/v1") + endpoint
+    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))

@@ -544,15 +544,6 @@ def test_a_refusal_is_one_request_and_the_servers_words(status: int, folder: str
             assert ("set OPENAI_API_KEY" in str(caught.value)) == (status != 404)
 
 
-def test_an_address_without_its_path_is_told_in_full() -> None:
-    for path in ("", "/v1", "/v1/"):
-        with FaultyServer(ToyServer()) as server:
-            lm = LocalChatCompletion(model="m", base_url=f"{server.url}{path}")
-            with pytest.raises(RequestError, match=f"would be {server.url}/v1/chat/completions"):
-                lm.generate_until(chats(1))
-            lm.close()
-
-
 def test_one_failed_request_does_not_stop_the_others() -> None:
     def plan(seen: Seen) -> Any:
         return always(400)(seen) if b"Hello 1" in seen.raw else None
