@@ -48,8 +48,6 @@ CANONICAL = {word: split for split, words in SPLIT_WORDS.items() for word in wor
 NOT_DATA = frozenset(("dataset_info.json", "dataset_infos.json", "dataset_dict.json", "state.json"))
 """Files that describe data and contain none."""
 
-_LARGE_BYTES = 2**22
-"""A larger file of JSON lines is read piece by piece."""
 _PIECE_BYTES = 2**18
 _ROWS_AT_ONCE = 1024
 """Rows of a Parquet file: a few bytes can repeat a long text in every row."""
@@ -90,29 +88,12 @@ def read_file(path: Path, type_name: str, options: Mapping[str, Any]) -> Table:
 
 
 def _read_json(path: Path, *, field: str | None = None, encoding: str = "utf-8") -> Table:
-    if field is None and path.stat().st_size > _LARGE_BYTES:
-        table = _streamed(path, encoding)
-        if table is not None:
-            return table
+    if field is None:
+        try:
+            return _json_lines(_lines_from(path, encoding), str(path))
+        except _trouble():
+            pass  # a file of another shape, or a broken one: the whole text tells
     return read_json_text(_text(path, encoding), str(path), field=field)
-
-
-def _streamed(path: Path, encoding: str) -> Table | None:
-    """The rows of a large file of JSON lines, which is never in memory as a whole.
-
-    None for a file of another shape, or with an error: reading it whole then reports the error.
-    """
-    rows = RowCollector()
-    try:
-        for line in _lines_from(path, encoding):
-            if line and not line.isspace():
-                row = _DECODER.decode(line)
-                if type(row) is not dict:
-                    return None
-                rows.add(row)
-    except _trouble():
-        return None
-    return Table.collected(rows) if len(rows) else None
 
 
 def _lines_from(path: Path, encoding: str) -> Iterator[str]:
@@ -293,30 +274,40 @@ class _DuplicateKeyError(ValueError):
     pass
 
 
+class _NotLinesError(ValueError):
+    """The first line is no row; holds the ``DataError`` about it."""
+
+
 def read_json_text(text: str, source: str, *, field: str | None = None) -> Table:
     """The rows in ``text``. ``field`` names the key (``a.b`` for nested) that holds the list."""
     if field is not None:
         return _rows_of(_at_field(_decode(text, source), field, source), source)
     if text.lstrip().startswith("["):
         return _rows_of(_decode(text, source), source)
-    return _read_json_lines(text, source)
+    try:
+        return _json_lines(_lines(text), source)
+    except _NotLinesError as error:
+        _refuse_single_object(text, source)
+        raise error.args[0] from None
 
 
-def _read_json_lines(text: str, source: str) -> Table:
-    rows: list[dict[str, Any]] = []
-    for number, line in enumerate(_lines(text), start=1):
+def _json_lines(lines: Iterable[str], source: str) -> Table:
+    """The rows of lines, of which few are in memory as text."""
+    rows = RowCollector()
+    for number, line in enumerate(lines, start=1):
         if not line or line.isspace():
             continue
         try:
             row = _DECODER.decode(line)
+            problem = None if type(row) is dict else _not_an_object(row, f"{source}, line {number}")
         except (ValueError, RecursionError) as error:
-            if not rows:
-                _refuse_single_object(text, source)
-            raise _broken_json(error, line, source, number) from None
-        if type(row) is not dict:
-            raise _not_an_object(row, f"{source}, line {number}")
-        rows.append(row)
-    return Table.owning(rows)
+            problem = _broken_json(error, line, source, number)
+        if problem is not None:
+            raise problem if len(rows) else _NotLinesError(problem)
+        rows.add(row)
+    if not len(rows):
+        raise _NotLinesError(DataError(f"{source} is empty. Give a file with rows."))
+    return Table.collected(rows)
 
 
 def _lines(text: str) -> Iterator[str]:

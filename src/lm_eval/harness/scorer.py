@@ -6,7 +6,7 @@ For a task with neither ``formats`` nor ``template``: its ``filter_list``, ``met
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,7 +38,7 @@ from lm_eval.harness.stderr import (
 )
 from lm_eval.requests import Answer, DocRequests
 from lm_eval.scoring.functions import aggregating
-from lm_eval.scoring.results import ChoiceTally, Clusters, DocParts, TaskResult, ValueColumn
+from lm_eval.scoring.results import ChoiceTally, DocValues, TaskResult
 from lm_eval.stats.estimates import Estimate
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -65,50 +65,29 @@ class FilterScores:
 
     def __init__(self, filter_name: str, task: ConfigurableTask) -> None:
         self.filter = filter_name
-        self.clusters = Clusters(task)
-        self.parts = DocParts(task)
+        self.values = DocValues(task)
         self.guessing = ChoiceTally()
-        self._columns: dict[str, ValueColumn] = {}
-        self._named: dict[str, tuple[int, int]] = {}
-        self._total = 0
         self._unmatched = 0
 
     def add(self, place: int, doc: FilteredDoc) -> None:
         """Count the doc at ``place`` among the docs asked."""
-        self._total += 1
-        self.clusters.add(place, doc.doc.doc_id)
-        self.parts.add(place, doc.doc.doc_id)
+        self.values.add(place, doc.doc.doc_id, doc.values)
         gold, choices = doc.doc.asked.target_value, doc.doc.asked.choices
         if choices:
             num_right = len(gold) if isinstance(gold, list) else 1
             self.guessing.add_chance(min(num_right, len(choices)), len(choices))
         # The harness counts a reply that no pattern matched as wrong and says nothing.
         self._unmatched += bool(doc.filtered and doc.filtered[0] == INVALID)
-        for order, (name, value) in enumerate(doc.values.items()):
-            if name not in self._columns:
-                self._columns[name] = ValueColumn()
-                self._named[name] = (place, order)
-            elif place < self._named[name][0]:
-                self._named[name] = (place, order)
-            self._columns[name].add(place, value)
-
-    def values(self) -> Iterator[tuple[str, list[Any]]]:
-        """Each metric with its values, as the docs in order name them."""
-        for name in sorted(self._columns, key=self._named.__getitem__):
-            yield name, self._columns[name].in_order()
-
-    def places(self, name: str) -> list[int]:
-        """The docs that have a value of this metric, in order."""
-        return self._columns[name].places()
 
     def notes(self) -> list[str]:
         """What a reader of the scores should know."""
+        notes = self.values.clusters.notes()
         if not self._unmatched:
-            return self.clusters.notes()
+            return notes
         return [
-            f"filter {self.filter}: {self._unmatched} of {self._total} replies matched no pattern "
+            f"filter {self.filter}: {self._unmatched} of {self.values.count} replies matched no pattern "
             f"({INVALID}) and count as wrong",
-            *self.clusters.notes(),
+            *notes,
         ]
 
 
@@ -192,15 +171,16 @@ class HarnessScorer:
     ) -> TaskResult:
         """One filter's docs as a result."""
         task = self.task
-        columns = {name: (values, scores.places(name)) for name, values in scores.values()}
 
         def estimated(name: str, values: Sequence[Any], places: Sequence[int]) -> Estimate:
             plain = self._estimate(name, values, bootstrap_iters)
             is_mean = self._aggregation_of(name) is mean
-            over = over_clusters(plain, scores.clusters, name, values, places, is_mean=is_mean)
+            over = over_clusters(
+                plain, scores.values.clusters, name, values, places, is_mean=is_mean
+            )
             return replace(over, stderr=plain.stderr) if task.parity else over
 
-        estimates = {name: estimated(name, *column) for name, column in columns.items()}
+        estimates, parts = scores.values.estimates(estimated)
         higher = {
             name: True if better is None else better
             for name, better in self._higher_is_better().items()
@@ -225,7 +205,7 @@ class HarnessScorer:
             filter=scores.filter,
             missing=missing,
             guessed=scores.guessing.chance,
-            parts=scores.parts.estimates(columns, estimated),
+            parts=parts,
             scores_choices=task.output_type == "multiple_choice" and not task.own_process_results,
             shows_choices=shows_choices,
         )

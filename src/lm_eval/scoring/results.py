@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -223,14 +223,29 @@ def _are_in_order(places: Sequence[int]) -> bool:
     return True
 
 
+class DocLabels:
+    """Which of a few texts each doc has, by the docs' places."""
+
+    def __init__(self) -> None:
+        self.codes: dict[str, int] = {}
+        self._places = array("L")
+        self._code_of_doc = array("L")
+
+    def add(self, place: int, label: str) -> None:
+        self._places.append(place)
+        self._code_of_doc.append(self.codes.setdefault(label, len(self.codes)))
+
+    def code_at(self) -> dict[int, int]:
+        """Place → the code of the doc's label."""
+        return dict(zip(self._places, self._code_of_doc, strict=True))
+
+
 class Clusters:
-    """The clusters of a task's docs, by the docs' places; nothing if the task names none."""
+    """The clusters of a task's docs; nothing if the task names none."""
 
     def __init__(self, task: ConfigurableTask) -> None:
         self._task = task
-        self._numbers: dict[str, int] = {}
-        self._places = array("L")
-        self._codes = array("L")
+        self._labels = DocLabels()
         self._plain: list[str] = []
 
     def __bool__(self) -> bool:
@@ -240,14 +255,13 @@ class Clusters:
         """Note the cluster of the doc at ``place``."""
         name = self._task.cluster_of(doc_id)
         if name is not None:
-            self._places.append(place)
-            self._codes.append(self._numbers.setdefault(name, len(self._numbers)))
+            self._labels.add(place, name)
 
     def estimate(self, values: Sequence[float], places: Sequence[int]) -> Estimate:
         """The mean of the values of the docs at ``places``, with its interval over clusters."""
         from lm_eval.stats.clusters import clustered_estimate
 
-        code_at = dict(zip(self._places, self._codes, strict=True))
+        code_at = self._labels.code_at()
         return clustered_estimate(values, [code_at[place] for place in places])
 
     def left_plain(self, metric: str) -> None:
@@ -259,9 +273,9 @@ class Clusters:
         """What a reader of the scores should know."""
         from lm_eval.stats.clusters import FEW_CLUSTERS
 
-        if not self._numbers:
+        if not self._labels.codes:
             return []
-        notes, count = [], len(self._numbers)
+        notes, count = [], len(self._labels.codes)
         if count < FEW_CLUSTERS:
             notes.append(
                 f"docs come in {count} cluster{'s' if count > 1 else ''} (`cluster` of the task): with "
@@ -386,47 +400,76 @@ Estimator = Callable[[str, Sequence[Any], Sequence[int]], Estimate]
 
 
 class DocParts:
-    """Which part each doc belongs to, by its place; nothing if the task has no ``score_by``."""
+    """Which part each doc belongs to; nothing if the task has no ``score_by``."""
 
     def __init__(self, task: ConfigurableTask) -> None:
         self._task = task
-        self._places = array("L")
-        self._names: dict[str, dict[str, int]] = {}
-        self._codes: dict[str, array[int]] = {}
+        self._fields: dict[str, DocLabels] = {}
 
     def __bool__(self) -> bool:
         return self._task.config.score_by is not None
 
     def add(self, place: int, doc_id: int) -> None:
         """Note the parts of the doc at ``place``."""
-        parts = self._task.parts_of(doc_id) if self else None
-        if not parts:
-            return
-        self._places.append(place)
-        for name, value in parts.items():
-            known = self._names.setdefault(name, {})
-            codes = self._codes.setdefault(name, array("L"))
-            codes.append(known.setdefault(value, len(known)))
+        for name, value in self._task.parts_of(doc_id).items() if self else ():
+            self._fields.setdefault(name, DocLabels()).add(place, value)
 
     def estimates(self, values: Values, estimate: Estimator) -> Parts:
         """The estimates of every part, by field; the parts in alphabetical order."""
-        return {
-            name: self._of_field(name, values, estimate)
-            for name in self._names
-            if self._names[name]
-        }
+        return {name: _by_part(known, values, estimate) for name, known in self._fields.items()}
 
-    def _of_field(
-        self, name: str, values: Values, estimate: Estimator
-    ) -> dict[str, dict[str, Estimate]]:
-        code_at = dict(zip(self._places, self._codes[name], strict=True))
-        parts: dict[str, dict[str, Estimate]] = {}
-        for part, code in sorted(self._names[name].items()):
-            parts[part] = {}
-            for metric, (of_metric, places) in values.items():
-                inside = [at for at, place in enumerate(places) if code_at[place] == code]
-                if inside:
-                    parts[part][metric] = estimate(
-                        metric, [of_metric[at] for at in inside], [places[at] for at in inside]
-                    )
-        return parts
+
+def _by_part(
+    labels: DocLabels, values: Values, estimate: Estimator
+) -> dict[str, dict[str, Estimate]]:
+    code_at = labels.code_at()
+    parts: dict[str, dict[str, Estimate]] = {}
+    for part, code in sorted(labels.codes.items()):
+        parts[part] = {}
+        for metric, (of_metric, places) in values.items():
+            inside = [at for at, place in enumerate(places) if code_at[place] == code]
+            if inside:
+                parts[part][metric] = estimate(
+                    metric, [of_metric[at] for at in inside], [places[at] for at in inside]
+                )
+    return parts
+
+
+class DocValues:
+    """The values of a task's docs by metric, with their clusters and parts; no doc is held.
+
+    ``names`` are metrics that are known before; others come in the order in which docs name them.
+    """
+
+    def __init__(self, task: ConfigurableTask, names: Iterable[str] = ()) -> None:
+        self.clusters = Clusters(task)
+        self.count = 0
+        self._parts = DocParts(task)
+        self._columns: dict[str, ValueColumn] = {}
+        self._first = {name: (-1, order) for order, name in enumerate(names)}
+
+    def add(self, place: int, doc_id: int, values: Mapping[str, Any]) -> None:
+        """Add the values of the doc at ``place`` among the docs asked."""
+        self.count += 1
+        self.clusters.add(place, doc_id)
+        self._parts.add(place, doc_id)
+        for order, (name, value) in enumerate(values.items()):
+            if name not in self._columns:
+                self._columns[name] = ValueColumn()
+                self._first.setdefault(name, (place, order))
+            elif place < self._first[name][0]:
+                self._first[name] = (place, order)
+            self._columns[name].add(place, value)
+
+    def estimates(self, estimate: Estimator) -> tuple[dict[str, Estimate], Parts]:
+        """The estimate of every metric, over all docs and over each part of them."""
+        names = sorted(self._columns, key=self._first.__getitem__)
+        whole = {name: estimate(name, *self._column(name)) for name in names}
+        if not self._parts:
+            return whole, {}
+        return whole, self._parts.estimates({name: self._column(name) for name in names}, estimate)
+
+    def _column(self, name: str) -> tuple[list[Any], list[int]]:
+        """The values of a metric and, if these are needed, the places of their docs, in order."""
+        column = self._columns[name]
+        return column.in_order(), column.places() if self.clusters or self._parts else []

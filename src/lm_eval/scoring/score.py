@@ -41,18 +41,15 @@ from lm_eval.scoring.functions import (
 from lm_eval.scoring.metrics import ChoiceOutcome, Outcome, TextOutcome
 from lm_eval.scoring.results import (
     ChoiceTally,
-    Clusters,
-    DocParts,
+    DocValues,
     Readings,
     TaskResult,
-    ValueColumn,
 )
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:
     from lm_eval.orders.scoring import Debiased, InOrder
-    from lm_eval.scoring.results import Parts
 
 
 @dataclass(frozen=True)
@@ -226,23 +223,16 @@ class FormatScores:
     def __init__(self, task: ConfigurableTask, metrics: Sequence[Metric]) -> None:
         self._task = task
         self._metrics = metrics
-        self._values = {metric.name: ValueColumn() for metric in metrics}
+        self._values = DocValues(task, [metric.name for metric in metrics])
         self._readings = Readings(_format_of(task)) if _format_of(task).reads_text else None
-        self._clusters = Clusters(task)
-        self._parts = DocParts(task)
         self._repeats = RepeatNotes()
         self._tally = ChoiceTally()
-        self._count = 0
 
     def add(self, place: int, doc: ScoredDoc) -> None:
         """Count the doc at ``place`` among the docs asked."""
-        self._count += 1
-        self._clusters.add(place, doc.requests.doc_id)
-        self._parts.add(place, doc.requests.doc_id)
+        values = {name: value for name, value in doc.values.items() if value is not None}
+        self._values.add(place, doc.requests.doc_id, values)
         self._repeats.add(doc.replies)
-        for name, value in doc.values.items():
-            if value is not None:
-                self._values[name].add(place, value)
         if self._readings is not None:
             self._readings.add(place, doc)
         _count_choice(self._tally, _format_of(self._task), doc)
@@ -259,11 +249,7 @@ class FormatScores:
     ) -> TaskResult:
         """All docs so far as one result."""
         task, fmt = self._task, _format_of(self._task)
-        estimates = {
-            name: self._estimate(name, column.in_order(), column.places() if self._clusters else ())
-            for name, column in self._values.items()
-            if len(column)
-        }
+        estimates, parts = self._values.estimates(self._estimate)
         return TaskResult(
             name=task.name,
             task=task.task_name,
@@ -272,7 +258,7 @@ class FormatScores:
             primary=self._metrics[0].name if self._metrics else "none",
             metrics=estimates,
             higher_is_better={m.name: m.higher_is_better is not False for m in self._metrics},
-            num_docs=self._count,
+            num_docs=self._values.count,
             num_docs_total=len(task.eval_docs),
             rows_total=task.rows_total,
             num_fewshot=num_fewshot,
@@ -287,30 +273,22 @@ class FormatScores:
                 *notes,
                 *(self._readings.notes() if self._readings else ()),
                 *self._repeats.lines(self._metrics),
-                *self._clusters.notes(),
+                *self._values.clusters.notes(),
             ],
             missing=missing,
-            parts=self._part_estimates(),
+            parts=parts,
             skipped=dict(skipped or {}),
             scores_choices=task.output_type == "multiple_choice",
             shows_choices=shows_choices,
             tally=self._tally if self._tally.total else None,
         )
 
-    def _part_estimates(self) -> Parts:
-        if not self._parts:
-            return {}
-        columns = {name: column for name, column in self._values.items() if len(column)}
-        return self._parts.estimates(
-            {name: (column.in_order(), column.places()) for name, column in columns.items()},
-            self._estimate,
-        )
-
     def _estimate(self, name: str, values: Sequence[Any], places: Sequence[int]) -> Estimate:
         aggregate = next(metric.aggregate for metric in self._metrics if metric.name == name)
-        if self._clusters and aggregate is None:
-            return self._clusters.estimate(values, places)
-        self._clusters.left_plain(name)
+        clusters = self._values.clusters
+        if clusters and aggregate is None:
+            return clusters.estimate(values, places)
+        clusters.left_plain(name)
         estimate: Estimate = (aggregate or mean_estimate)(values)
         return estimate
 

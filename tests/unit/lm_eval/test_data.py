@@ -224,6 +224,7 @@ def test_json_shapes(write: Write) -> None:
         (b'{"a": 1}\n{"a": \x01}\n', "line 2, column 7: broken JSON: Expecting value."),
         (b'{"a": 1}\n{"a": "x\x00y"}\n', 'x␀y"}'),
         (b'{"a": 1}\n[1]\n', "line 2: each row must be an object"),
+        (b'{\n"rows": [{"a": 1}]\n}\n', "one JSON object over several lines"),
         (b'{"a": 1}\n\n"x"\n', "line 3: each row must be an object"),
         (b'[{"a": 1}, 3]', "item 2 of the list"),
         (b'[{"a": 1},\n {"a": }]', "line 2, column 8"),

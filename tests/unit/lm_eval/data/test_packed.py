@@ -78,11 +78,9 @@ def asked(place: Workplace, name: str, content: str) -> list[dict[str, Any]]:
     return place.samples("t@mcqa")
 
 
-@pytest.mark.parametrize("is_large", [True, False])
-def test_a_large_file_is_asked_as_one_that_is_read_whole(
-    tmp_path: Path, is_large: bool, monkeypatch: pytest.MonkeyPatch
+def test_a_file_of_lines_is_asked_as_one_that_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lm_eval.data.files._LARGE_BYTES", 0 if is_large else 2**40)
     monkeypatch.setattr("lm_eval.data.files._PIECE_BYTES", 97)
     place = Workplace(tmp_path)
     rows = [
@@ -92,22 +90,3 @@ def test_a_large_file_is_asked_as_one_that_is_read_whole(
     ]
     lines = "\ufeff" + "\r\n".join(json.dumps(row, ensure_ascii=False) for row in rows) + "\n\n"
     assert asked(place, "lines.jsonl", lines) == asked(place, "list.json", json.dumps(rows))
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"question": "a"}\n{"question": }\n', "line 2, column 14: broken JSON"),
-        ('{"question": "a"}\n[1]\n', "line 2: each row must be an object"),
-        ('{\n"rows": [{"question": "a"}]\n}\n', "one JSON object over several lines"),
-        (b'{"question": "a"}\n{"question": "\xff"}\n', "line 2: byte 0xff is not valid UTF-8"),
-        (" \n \n", "is empty"),
-    ],
-)
-def test_errors_in_a_large_file_are_told_as_in_a_small_one(
-    tmp_path: Path, content: str | bytes, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("lm_eval.data.files._LARGE_BYTES", 0)
-    place = Workplace(tmp_path)
-    place.task(dataset_kwargs=place.data("docs.jsonl", content))
-    place.run("--tasks", "t.yaml@mcqa").refused(message)
