@@ -9,7 +9,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from lm_eval.config.arguments import split_list
@@ -68,6 +68,8 @@ class CheckFinding:
     """Rows of the split, if the task uses only some of them."""
     bad_docs: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """Why docs cannot be asked → their ids."""
+    selector: str = ""
+    """What named it."""
 
 
 @dataclass
@@ -85,18 +87,22 @@ class Checker:
         self.not_evaluated: Counter[str] = Counter()
 
     def named(self, selector: str) -> Iterator[CheckFinding]:
-        """The tasks that a selector names, with all their docs."""
+        """The tasks that a selector names, with all their docs.
+
+        One that was asked for and cannot run is an error, whatever the reason, unless it is its code.
+        """
         try:
             tasks = self.manager.load([selector])["tasks"]
         except LmEvalError as error:
-            yield finding_of(selector, error)
+            yield _as_asked(finding_of(selector, error), selector)
             return
         for task in tasks.values():
             try:
                 load_metrics(task, run_code=self.run_code)
-                yield self._rendered(task)
+                found = self._rendered(task)
             except LmEvalError as error:
-                yield finding_of(task.name, error)
+                found = finding_of(task.name, error)
+            yield _as_asked(found, selector)
 
     def everything(self) -> Iterator[CheckFinding]:
         """Every task and group that the manager knows, and the files that it could not read."""
@@ -147,6 +153,12 @@ class Checker:
             rows=task.rows_total,
             bad_docs=bad_docs,
         )
+
+
+def _as_asked(finding: CheckFinding, selector: str) -> CheckFinding:
+    may_pass = finding.outcome in (CheckOutcome.OK, CheckOutcome.NEEDS_CODE)
+    outcome = finding.outcome if may_pass else CheckOutcome.ERROR
+    return replace(finding, outcome=outcome, selector=selector)
 
 
 SOURCES = {"hub": "on a hub", "code": "made by custom_dataset"}
@@ -200,46 +212,58 @@ def validate(args: argparse.Namespace) -> int:
     )
     checker = Checker(manager, options, args.run_code)
     if args.all:
-        return _validate_all(args, checker)
-    selectors = split_list(args.tasks)
-    if not selectors:
-        raise UsageError("No tasks. Name some with --tasks, or check all with --all.")
-    return _validate_named(args, checker, selectors)
-
-
-def _validate_named(args: argparse.Namespace, checker: Checker, selectors: list[str]) -> int:
-    counts: Counter[CheckOutcome] = Counter()
-    findings = []
-    alike: dict[str, list[CheckFinding]] = {}
-    for selector in selectors:
-        of_family = list(checker.named(selector))
-        findings += of_family
-        folded = [] if args.verbose else _plain_family(of_family)
-        if folded:
-            print(_family_line(selector, folded))
-        for finding in of_family:
-            # A task that was asked for by name and cannot run is an error, whatever the reason.
-            may_pass = finding.outcome in (CheckOutcome.OK, CheckOutcome.NEEDS_CODE)
-            counts[finding.outcome if may_pass else CheckOutcome.ERROR] += 1
-            if not may_pass and not args.verbose:
-                same = alike.setdefault(finding.message.replace(repr(finding.name), ""), [])
-                same.append(finding)
-                if len(same) > 1:
-                    continue
-            if finding not in folded:
-                print(_line(finding, "error" if not may_pass else _WORDS[finding.outcome]))
-    _print_same(alike.values())
+        with _warnings_kept() as kept, redirect_stdout(sys.stderr):  # helpers may print on import
+            findings = list(checker.everything())
+        fine = (CheckOutcome.OK, CheckOutcome.NO_DATA)
+        shown = [finding for finding in findings if finding.outcome not in fine]
+    else:
+        selectors = split_list(args.tasks)
+        if not selectors:
+            raise UsageError("No tasks. Name some with --tasks, or check all with --all.")
+        findings = shown = [found for selector in selectors for found in checker.named(selector)]
     _write_report(args.output_path, findings)
-    for problem in checker.manager.problems:  # not the fault of the tasks that were asked for
-        print(f"note     {visible(str(problem), keep=chr(10))}")
-    print(_total(counts))
-    return 1 if counts[CheckOutcome.ERROR] else 0
+    tasks = [finding for finding in findings if finding.kind != "group"]
+    for alike in _alike(shown, is_verbose=args.verbose):
+        _print_alike(alike)
+    if args.all:
+        _print_warnings(kept, is_verbose=args.verbose)
+        _print_summary(tasks, checker)
+        _print_groups([finding for finding in findings if finding.kind == "group"])
+    else:
+        for problem in manager.problems:  # not the fault of the tasks that were asked for
+            print(f"note     {visible(str(problem), keep=chr(10))}")
+    print(_total(Counter(finding.outcome for finding in tasks)))
+    return 1 if any(finding.outcome is CheckOutcome.ERROR for finding in findings) else 0
 
 
-def _plain_family(findings: Sequence[CheckFinding]) -> list[CheckFinding]:
-    """The tasks of a family that are simply ok, for one line about all of them; empty for a few."""
-    plain = [f for f in findings if f.outcome is CheckOutcome.OK and not f.bad_docs]
-    return plain if len(plain) > SHOWN else []
+def _alike(findings: Sequence[CheckFinding], *, is_verbose: bool) -> list[list[CheckFinding]]:
+    """The findings, those together that have one cause or message, or are plain tasks of a family."""
+    groups: dict[object, list[CheckFinding]] = {}
+    for at, finding in enumerate(findings):
+        why = finding.cause or finding.message.replace(repr(finding.name), "")
+        if finding.outcome is CheckOutcome.OK:
+            why = str(at) if finding.bad_docs else finding.selector
+        groups.setdefault(at if is_verbose else (finding.outcome, why), []).append(finding)
+    return list(groups.values())
+
+
+def _print_alike(findings: Sequence[CheckFinding]) -> None:
+    """Print a line for all that have one cause; else one for the first, and one for the others."""
+    first, *others = findings
+    word = _WORDS[first.outcome]
+    names = visible(listing([finding.name for finding in findings], SHOWN))
+    if first.outcome is CheckOutcome.OK:
+        if len(findings) > SHOWN:
+            print(_family_line(first.selector, findings))
+        else:
+            print(*map(_line, findings), sep="\n")
+    elif others and first.cause:
+        print(f"{word:<8} {visible(first.cause)} ({counted(len(findings), 'task')}): {names}")
+    else:
+        print(_line(first))
+        if others:
+            names = visible(listing([finding.name for finding in others], SHOWN))
+            print(f"{word:<8} the same as {visible(first.name)} in {len(others)} more: {names}")
 
 
 def _family_line(selector: str, findings: Sequence[CheckFinding]) -> str:
@@ -249,50 +273,17 @@ def _family_line(selector: str, findings: Sequence[CheckFinding]) -> str:
     return f"ok       {visible(selector)}: {tasks}, {docs:,} docs rendered{invented}"
 
 
-def _print_same(alike: Iterable[Sequence[CheckFinding]]) -> None:
-    """Print the tasks that have the same error as another one, whose text was printed."""
-    for first, *others in alike:
-        if others:
-            names = visible(listing([finding.name for finding in others], SHOWN))
-            print(f"error    the same as {visible(first.name)} in {len(others)} more: {names}")
-
-
-def _validate_all(args: argparse.Namespace, checker: Checker) -> int:
-    with _warnings_kept() as kept, redirect_stdout(sys.stderr):  # helpers may print on import
-        findings = list(checker.everything())
-    _write_report(args.output_path, findings)
-    tasks = [finding for finding in findings if finding.kind != "group"]
-    groups = [finding for finding in findings if finding.kind == "group"]
-    for outcome in (CheckOutcome.ERROR, *_NOT_CHECKED):
-        _print_causes([f for f in findings if f.outcome is outcome], show_all=args.verbose)
-    if kept and args.verbose:
+def _print_warnings(kept: Sequence[str], *, is_verbose: bool) -> None:
+    if kept and is_verbose:
         print(*(f"warning  {visible(text)}" for text in kept), sep="\n")
     elif kept:
         print(f"{len(kept)} warnings; --verbose shows them.")
-    _print_summary(tasks, checker)
+
+
+def _print_groups(groups: Sequence[CheckFinding]) -> None:
+    bad = sum(finding.outcome is not CheckOutcome.OK for finding in groups)
     if groups:
-        bad = sum(finding.outcome is not CheckOutcome.OK for finding in groups)
         print(f"{len(groups)} groups: {len(groups) - bad} ok, {bad} with errors.")
-    print(_total(Counter(finding.outcome for finding in tasks)))
-    return 1 if any(finding.outcome is CheckOutcome.ERROR for finding in findings) else 0
-
-
-def _print_causes(findings: Sequence[CheckFinding], *, show_all: bool) -> None:
-    """Print the tasks of one outcome, those with a common cause together."""
-    by_cause: dict[str, list[CheckFinding]] = {}
-    for finding in findings:
-        by_cause.setdefault(finding.cause, []).append(finding)
-    for cause, alike in sorted(by_cause.items(), key=lambda item: -len(item[1])):
-        word = _WORDS[alike[0].outcome]
-        shown = alike if show_all else alike[:SHOWN]
-        if cause and not show_all:
-            names = listing([finding.name for finding in alike], SHOWN)
-            print(f"{word:<8} {visible(cause)} ({counted(len(alike), 'task')}): {visible(names)}")
-            continue
-        for finding in shown:
-            print(_line(finding, word))
-        if len(shown) < len(alike):
-            print(f"{word:<8} … and {len(alike) - len(shown)} more; --verbose shows all.")
 
 
 def _print_summary(tasks: Sequence[CheckFinding], checker: Checker) -> None:
@@ -324,7 +315,7 @@ def _total(counts: Counter[CheckOutcome]) -> str:
     return f"{sum(counts.values())} checked: {', '.join(parts)}."
 
 
-def _line(finding: CheckFinding, word: str) -> str:
+def _line(finding: CheckFinding) -> str:
     if finding.outcome is CheckOutcome.OK:
         text = f"{visible(finding.name)}: {counted(finding.docs, 'doc')} rendered"
         text += "" if finding.rows is None else f", of {finding.rows:,} rows"
@@ -335,7 +326,7 @@ def _line(finding: CheckFinding, word: str) -> str:
         )
         name = "" if is_named else f"{visible(finding.name)}: "
         text = f"{name}{visible(finding.message, keep=chr(10))}"
-    return f"{word:<8} {text}{''.join(map(_bad_docs, finding.bad_docs.items()))}"
+    return f"{_WORDS[finding.outcome]:<8} {text}{''.join(map(_bad_docs, finding.bad_docs.items()))}"
 
 
 def _bad_docs(entry: tuple[str, Sequence[int]]) -> str:
