@@ -31,13 +31,6 @@ these files expect."""
 UNVERSIONED = "Yaml"
 """Written as the version of a task whose YAML gives none."""
 
-_RUN_FIELDS = (
-    *("batch_size", "batch_sizes", "device", "use_cache", "limit", "bootstrap_iters"),
-    *("gen_kwargs", "random_seed", "numpy_seed", "torch_seed", "fewshot_seed", "command"),
-    "parity",
-)
-
-
 _OPTIONAL = ("groups", "chance", "chosen", "data", "score_by", "suites", "choice_order")
 """Sections that are left out if they are empty."""
 COUNTS = ("truncated_requests", "truncated_tokens", "empty_continuations", "servers")
@@ -72,34 +65,19 @@ class RunInfo:
     model_args: Mapping[str, Any] | str | None = field(default_factory=dict)
     model_facts: Mapping[str, Any] = field(default_factory=dict)
     """What ``LM.describe()`` says."""
-    batch_size: Any = None
-    batch_sizes: Sequence[int] = ()
-    device: str | None = None
-    use_cache: str | None = None
-    limit: float | None = None
-    bootstrap_iters: int | None = None
-    gen_kwargs: Mapping[str, Any] | None = None
-    random_seed: int | None = None
-    numpy_seed: int | None = None
-    torch_seed: int | None = None
-    fewshot_seed: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options of the run, under the names that ``config`` has for them."""
     system_instruction: str | None = None
     chat_template: str | None = None
     fewshot_as_multiturn: bool | None = None
-    parity: bool = False
-    """Whether deliberate differences from the harness were undone."""
     start_time: float = 0.0
     """Seconds since 1970, as ``time.time()`` gives them."""
     end_time: float = 0.0
-    command: Sequence[str] = ()
-    """The command line, for repeating the run."""
     prices: Prices | None = None
     """The model's prices, if they were given."""
     answers: Mapping[str, int] = field(default_factory=dict)
     """How many there are (``total``) and how many were reused (``reused``); empty if answers are not
     kept."""
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    """More keys for ``config``."""
 
 
 def results_dict(
@@ -352,8 +330,7 @@ def _run_config(run: RunInfo) -> dict[str, Any]:
         "model": run.model,
         "model_args": redacted(run.model_args),
         **redacted({f"model_{k}": v for k, v in run.model_facts.items() if _is_fact(k)}),
-        **redacted({name: getattr(run, name) for name in _RUN_FIELDS}),
-        **redacted(run.extra),
+        **redacted(run.options),
     }
 
 

@@ -249,11 +249,9 @@ def run_info(
     run: Run, options: RunOptions, model_args: Mapping[str, Any], model: LM, started: float
 ) -> RunInfo:
     """What the results say about the whole run."""
-    prompt = options.prompt
-    seeds: Any = run.seeds
-    drawn, orders = options.sample_seed, prompt.permute
-    extra = {
-        "permute": None if orders is None else str(orders),
+    prompt, drawn = options.prompt, options.sample_seed
+    more = {
+        "permute": None if prompt.permute is None else str(prompt.permute),
         "sample": None if drawn is None else f"drawn at random, seed {drawn}",
     }
     return RunInfo(
@@ -261,22 +259,25 @@ def run_info(
         model_name=run.model_name,
         model_args=None if isinstance(run.model, LM) else plain_arguments(model_args),
         model_facts=model.describe(),
-        batch_size=run.batch_size,
-        device=run.device,
-        limit=options.limit,
-        use_cache=run.use_cache,
-        bootstrap_iters=options.bootstrap_iters,
-        gen_kwargs=dict(prompt.gen_kwargs) or None,
+        options={
+            "batch_size": run.batch_size,
+            "batch_sizes": (),
+            "device": run.device,
+            "use_cache": run.use_cache,
+            "limit": options.limit,
+            "bootstrap_iters": options.bootstrap_iters,
+            "gen_kwargs": dict(prompt.gen_kwargs) or None,
+            **run.seeds,
+            "command": [known_secrets().hide(part) for part in run.command],
+            "parity": run.parity,
+            **{key: text for key, text in more.items() if text is not None},
+        },
         system_instruction=prompt.system_instruction,
         chat_template=_chat_template(model) if prompt.as_chat else None,
         fewshot_as_multiturn=prompt.multiturn if prompt.as_chat else None,
-        parity=run.parity,
         prices=run.prices,
         start_time=started,
         end_time=time.time(),
-        extra={key: text for key, text in extra.items() if text is not None},
-        command=[known_secrets().hide(part) for part in run.command],
-        **seeds,
     )
 
 

@@ -127,7 +127,7 @@ def heading(outcome: Outcome) -> str:
 
 def _items(results: Sequence[TaskResult], info: RunInfo, each: str) -> str:
     """``80 items``, ``first 50 of 284 items``, ``20 of each, drawn at random, seed 0``; may be empty."""
-    limit, sample = info.limit, info.extra.get("sample")
+    limit, sample = info.options.get("limit"), info.options.get("sample")
     first, drawn = ("first ", "") if sample is None else ("", f", {sample}")
     counts = {(result.num_docs, result.num_docs_total) for result in results}
     if len(counts) > 1:
@@ -372,7 +372,7 @@ def _cost(results: Sequence[TaskResult], prices: Prices | None) -> str:
 
 def reuse_words(outcome: Outcome) -> str:
     """How many answers were not asked for, because an earlier run or start of this one had them."""
-    counts, cache = outcome.info.answers, outcome.info.use_cache
+    counts, cache = outcome.info.answers, outcome.info.options.get("use_cache")
     where = (
         "there already, from before this run stopped"
         if cache is None

@@ -19,8 +19,10 @@ RUN = RunInfo(
     model_args={"pretrained": "org/tiny", "api_key": "very-secret", "tokenizer": "org/tok"},
     model_facts={"num_parameters": 135, "tokenizer_bos_token": "<s>", "max_length": 2048},
     system_instruction="Be brief.",
-    gen_kwargs={"max_gen_toks": 64},
-    command=["lm-eval", "run", "--model_args", "pretrained=x,api_key=very-secret"],
+    options={
+        "gen_kwargs": {"max_gen_toks": 64},
+        "command": ["lm-eval", "run", "--model_args", "pretrained=x,api_key=very-secret"],
+    },
     start_time=100.0,
     end_time=107.5,
 )
