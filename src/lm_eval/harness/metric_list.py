@@ -205,8 +205,7 @@ def _check_regexes(patterns: Any, where: str) -> None:
             re.compile(pattern)
         except re.error as error:
             raise ConfigError(
-                f"{where}: {pattern!r} in regexes_to_ignore is not a regular expression: {error.msg} "
-                f"at position {error.pos}."
+                f"{where}: {pattern!r} in regexes_to_ignore is not a regular expression: {error}."
             ) from None
 
 

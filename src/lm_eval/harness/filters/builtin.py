@@ -107,6 +107,7 @@ class MultiChoiceRegexFilter(RegexFilter):
         self.ignore_case = ignore_case
         self.ignore_punctuation = ignore_punctuation
         self.regexes_to_ignore = regexes_to_ignore
+        self._ignored = [re.compile(pattern) for pattern in regexes_to_ignore or ()]
 
     def apply(self, resps: Responses, docs: Sequence[Mapping[str, Any]]) -> Responses:
         return [self._letters(some, choices_of(doc)) for some, doc in zip(resps, docs, strict=True)]
@@ -138,9 +139,9 @@ class MultiChoiceRegexFilter(RegexFilter):
         """The text without what is to be ignored."""
         if not isinstance(text, str):
             return ""
-        for pattern in self.regexes_to_ignore or ():
-            replace = partial(re.sub, pattern, "")
-            text = bounded_match(replace, text, pattern=pattern, owner="Filter")
+        for regex in self._ignored:
+            replace = partial(regex.sub, "")
+            text = bounded_match(replace, text, pattern=regex.pattern, owner="Filter")
         if self.ignore_case:
             text = text.lower()
         if self.ignore_punctuation:

@@ -20,11 +20,7 @@ from lm_eval.config.schema import Key, check
 from lm_eval.errors import ConfigError, UnknownNameError, did_you_mean, listing
 from lm_eval.registry import get_filter
 
-Step = tuple[Any, Mapping[str, Any]]
-"""A filter's name, class or other callable that makes one, and the keys beside it."""
-
 DEFAULT_NAME = "none"
-REGEX_KEYS = ("regex_pattern", "regexes_to_ignore")
 
 
 def _are_steps(steps: list[dict[str, Any]]) -> bool:
@@ -175,12 +171,13 @@ def _make(factory: Any, options: Mapping[str, Any], where: str) -> Filter:
     try:
         made = factory(**options)
     except re.error as error:
-        raise _bad_regex(error, options, where) from None
+        raise ConfigError(
+            f"{where}: {error.pattern!r} is not a regular expression: {error}."
+        ) from None
     except RecursionError:
         raise ConfigError(f"{where}: its pattern has too many groups inside one another.") from None
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from None
-    _check_regexes(made, options, where)
     if not hasattr(made, "apply"):
         raise ConfigError(
             f"{where} is not a filter: calling it gave a {type(made).__name__} without `apply`. "
@@ -210,36 +207,6 @@ def _check_options(factory: Any, options: Mapping[str, Any], where: str) -> None
     for needed in parameters:
         if needed.name in names and needed.default is needed.empty and needed.name not in options:
             raise ConfigError(f"{where} needs the option {needed.name!r}.")
-
-
-def _check_regexes(made: Any, options: Mapping[str, Any], where: str) -> None:
-    """Patterns that a filter compiles only when it is used."""
-    if "regexes_to_ignore" not in options or not isinstance(made, Filter):
-        return
-    patterns = options["regexes_to_ignore"]
-    for pattern in [patterns] if isinstance(patterns, str) else patterns or ():
-        try:
-            re.compile(pattern)
-        except re.error as error:
-            raise _bad_regex(error, options, where) from None
-
-
-def _bad_regex(error: re.error, options: Mapping[str, Any], where: str) -> ConfigError:
-    pattern = error.pattern
-    key = next(
-        (k for k in REGEX_KEYS if pattern is not None and _holds(options.get(k), pattern)), None
-    )
-    shown = f"`{key}` " if key else ""
-    if error.pos is None or not isinstance(pattern, str):
-        return ConfigError(f"{where}: {shown}{pattern!r} is not a regular expression: {error.msg}.")
-    return ConfigError(
-        f"{where}: {shown}{pattern!r} is not a regular expression: {error.msg} at position "
-        f"{error.pos} (before {pattern[error.pos : error.pos + 12]!r})."
-    )
-
-
-def _holds(value: Any, pattern: Any) -> bool:
-    return value == pattern or (isinstance(value, list) and pattern in value)
 
 
 def _name(function: Any) -> str:

@@ -173,8 +173,8 @@ def test_a_built_in_filter_stays():
         ([{"name": "a", "filter": [{"function": "tak_first"}]}], "Did you mean 'take_first'?"),
         (
             [{"name": "a", "filter": [{"function": "regex", "regex_pattern": "a(b"}]}],
-            r"filter 'a', step 1 (regex): `regex_pattern` 'a(b' is not a regular expression: "
-            r"missing ), unterminated subpattern at position 1 (before '(b').",
+            r"filter 'a', step 1 (regex): 'a(b' is not a regular expression: "
+            r"missing ), unterminated subpattern at position 1.",
         ),
         (
             [
@@ -185,8 +185,7 @@ def test_a_built_in_filter_stays():
                     ],
                 }
             ],
-            "`regexes_to_ignore` '[a' is not a regular expression: unterminated character set at "
-            "position 0",
+            "'[a' is not a regular expression: unterminated character set at position 0",
         ),
         (
             [{"name": "a", "filter": [{"function": "regex", "regexpattern": "x"}]}],
