@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -79,19 +78,6 @@ def test_a_pattern_of_thousands_of_groups_is_one_message_or_works(place: Workpla
     done = place.run("--tasks", "t.yaml", "--model_args", "reply=a")
     assert done.code in (0, 1)
     assert "Traceback" not in done.err
-
-
-@pytest.mark.parametrize("path", ["/dev/zero", "/dev/null", "/proc/self/maps", "pipe"])
-def test_what_is_not_a_plain_file_is_not_read(place: Workplace, path: str) -> None:
-    if path == "pipe":
-        os.mkfifo(place.folder / "pipe.jsonl")
-        path = str(place.folder / "pipe.jsonl")
-    for keys in (
-        {"dataset_path": "json", "dataset_kwargs": {"data_files": {"test": path}}},
-        {"dataset_path": path, "dataset_kwargs": ...},
-    ):
-        place.task(**keys)
-        refused(place.run("--tasks", "t.yaml"), path, "is not a plain file")
 
 
 # Small files that unpack to large ones

@@ -308,10 +308,7 @@ class SearchPath:
         """The file or folder of that name, or None."""
         if "\0" in written:
             return None
-        path = next((path for path in self._candidates(written) if path.exists()), None)
-        if path is not None and not path.is_dir():
-            _check_plain(path)
-        return path
+        return next((path for path in self._candidates(written) if path.exists()), None)
 
     def expand(self, entry: Any, split: str) -> list[Path]:
         """The files of one ``data_files`` entry: a name, a pattern, or a list of them."""
@@ -371,15 +368,6 @@ def _looks_like_path(written: str) -> bool:
     """Whether a file or folder is meant, rather than a name on the hub."""
     starts = written.startswith(("./", "../", "/", "~", ".\\", "..\\"))
     return starts or written.endswith("/") or file_type(written) is not None
-
-
-def _check_plain(path: Path) -> None:
-    """Refuse devices, pipes and files in ``/proc``, which may have no end."""
-    if not path.is_file() or path.resolve().is_relative_to("/proc"):
-        raise DataError(
-            f"{str(path)!r} is not a plain file but a device, a pipe or a page of the system. Copy what "
-            "it holds into a file."
-        )
 
 
 def _shown(names: list[str]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import re
-import time
 import unicodedata
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -19,8 +18,6 @@ from lm_eval.support.encode import text_hash
 PARTIAL = ".partial"
 """The ending of a file that is still being written; its writer holds a lock on it."""
 _NUMBERS = count(1)
-_MOST_REMOVALS = 100
-_GLANCE_S = 10.0
 _ABANDONED = re.compile(r"\.\d+\.partial|samples_.*\.jsonl(?:\.sorted)?\.partial")
 
 
@@ -107,48 +104,18 @@ def write_output(path: str | Path, text: str) -> None:
 
 
 def open_held(path: Path, mode: str = "w") -> IO[Any]:
-    """Create a file, and show other processes that it is being written.
-
-    It is created again if one of them took it for abandoned before it was held.
-    """
-    for _ in range(_MOST_REMOVALS):
-        file = _opened(path, mode)
-        hold(file)
-        if _is_at(file, path):
-            break
-        file.close()
+    """Create a file, and show other processes that it is being written."""
+    file = _opened(path, mode)
+    hold(file)
     return file
-
-
-def _is_at(file: IO[Any], path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
-    except FileNotFoundError:
-        return False
 
 
 def hold(file: IO[Any]) -> None:
     """Show other processes, as far as the system can, that this file is being written."""
-    until = time.monotonic() + _GLANCE_S
-    while time.monotonic() < until:
-        try:
-            _lock(file)
-            return
-        except BlockingIOError:  # another process looks whether it is held
-            time.sleep(0.001)
-
-
-def _lock(file: IO[Any]) -> bool:
-    """Hold the file until it is closed; False if the system has no locks."""
-    try:
+    with suppress(ImportError, OSError):
         import fcntl
 
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:  # another process holds it
-        raise
-    except (ImportError, OSError):
-        return False
-    return True
+        fcntl.flock(file, fcntl.LOCK_EX)  # at once, or after a glance of another process
 
 
 def is_held(path: Path) -> bool:
@@ -167,12 +134,14 @@ def is_held(path: Path) -> bool:
 
 def remove_abandoned(folder: Path) -> None:
     """Remove the half-written files that processes left in a folder when they were killed."""
-    with suppress(OSError):
+    with suppress(ImportError, OSError):
+        import fcntl
+
         for path in folder.glob(f"*{PARTIAL}"):
             if _ABANDONED.search(path.name):
                 with suppress(OSError), path.open("rb+") as file:
-                    if _lock(file):
-                        path.unlink()
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink()
 
 
 def sync(file: IO[Any]) -> None:

@@ -206,7 +206,6 @@ def _without_secret(match: re.Match[str]) -> str:
 _SHORTEST = 4
 _SHORTEST_IN_NAMES = 8
 """Names of fields are searched for longer secrets only: readers of files look them up."""
-_SHORTEST_INSIDE_BASE64 = 8
 _EVERYDAY = re.compile(
     r"true|false|none|null|auto|default|enabled|disabled|required|basic|bearer|token|json"
     r"|v?\d{1,7}(?:\.\d+)*|v?\d{4}-\d\d(?:-\d\d)?(?:-\w{1,8})?|\w+/[\w.+-]+",
@@ -443,13 +442,3 @@ def _forms(value: str) -> Iterator[str]:
     yield from (*quoted, *escaped, *twice, repr(value)[1:-1], html.escape(value))
     yield from (_PERCENT.sub(lambda match: match[0].lower(), form) for form in quoted)
     yield from (encode(raw).decode().rstrip("=") for encode in (b64encode, urlsafe_b64encode))
-    if len(raw) >= _SHORTEST_INSIDE_BASE64:
-        yield from _inside_base64(raw)
-
-
-def _inside_base64(raw: bytes) -> Iterator[str]:
-    """What stays the same of the value in the base64 of any text that holds it."""
-    for before in range(3):
-        start, end = -(-before * 8 // 6), (before + len(raw)) * 8 // 6
-        for encode in (b64encode, urlsafe_b64encode):
-            yield encode(bytes(before) + raw).decode()[start:end]

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from lm_eval.config.limits import MAX_DATA_VARIABLE, max_data_bytes
-from lm_eval.data.hub.settings import HubSettings, at_each_run
+from lm_eval.data.hub.settings import RUNS, HubSettings
 from lm_eval.errors import (
     DataError,
     LmEvalWarning,
@@ -95,17 +95,15 @@ class HubRun:
         return self._opened[key]
 
 
-_RUNS: dict[HubSettings, HubRun] = {}
 _RUN_S = 900.0
 """How long a run lasts in a program that does not say when its runs begin."""
-at_each_run(_RUNS.clear)
 
 
 def hub_run(settings: HubSettings) -> HubRun:
     """The run that these settings belong to."""
-    run = _RUNS.get(settings)
+    run: HubRun | None = RUNS.get(settings)
     if run is None or time.monotonic() - run.began_at > _RUN_S:
-        run = _RUNS[settings] = HubRun(settings)
+        run = RUNS[settings] = HubRun(settings)
     return run
 
 

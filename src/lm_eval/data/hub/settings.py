@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from lm_eval.errors import DataError, UsageError
 
@@ -45,7 +46,8 @@ class _DataPath:
     target: Path | None = None
 
 
-_AT_EACH_RUN: list[Callable[[], object]] = []
+RUNS: dict[HubSettings, Any] = {}
+"""What is known about a hub, until a run begins or ends."""
 
 
 @contextmanager
@@ -62,11 +64,11 @@ def reading_from(folder: str | Path | None) -> Iterator[None]:
         )
     before, _DataPath.folder = _DataPath.folder, path
     try:
-        _forget()
+        RUNS.clear()
         yield
     finally:
         _DataPath.folder = before
-        _forget()
+        RUNS.clear()
 
 
 @contextmanager
@@ -74,22 +76,12 @@ def fetching_to(folder: str | Path | None) -> Iterator[None]:
     """Fetch data sets of the hub to this folder; None: to the cache."""
     before, _DataPath.target = _DataPath.target, None
     try:
-        _forget()
+        RUNS.clear()
         _DataPath.target = None if folder is None else Path(folder).expanduser()
         yield
     finally:
         _DataPath.target = before
-        _forget()
-
-
-def at_each_run(call: Callable[[], object]) -> None:
-    """Call this whenever a run begins or ends."""
-    _AT_EACH_RUN.append(call)
-
-
-def _forget() -> None:
-    for call in _AT_EACH_RUN:
-        call()
+        RUNS.clear()
 
 
 def hub_settings() -> HubSettings:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from lm_eval.support.files import hold, is_held, remove_abandoned, replacing, write_whole
+from lm_eval.support.files import remove_abandoned, replacing, write_whole
 
 
 def test_a_file_and_its_folders_are_written(tmp_path: Path) -> None:
@@ -79,34 +77,3 @@ def test_a_file_is_never_taken_for_abandoned_before_it_has_its_name(
     monkeypatch.setattr(os, "replace", cleared_and_replaced)
     write_whole(tmp_path / "c.json", "new")
     assert (tmp_path / "c.json").read_text() == "new"
-
-
-def test_a_file_that_was_removed_before_it_was_held_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fcntl = pytest.importorskip("fcntl")
-    flock = fcntl.flock
-
-    def cleared_and_locked(*arguments: Any) -> None:
-        monkeypatch.setattr(fcntl, "flock", flock)
-        remove_abandoned(tmp_path)
-        flock(*arguments)
-
-    monkeypatch.setattr(fcntl, "flock", cleared_and_locked)
-    write_whole(tmp_path / "c.json", "new")
-    assert (tmp_path / "c.json").read_text() == "new"
-
-
-def test_a_glance_at_a_file_does_not_keep_it_from_being_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fcntl = pytest.importorskip("fcntl")
-    path = tmp_path / "c.json"
-    with path.open("w") as file:
-        glance = path.open()
-        fcntl.flock(glance, fcntl.LOCK_SH)
-        monkeypatch.setattr(time, "sleep", lambda _: glance.close())
-        hold(file)
-        glance.close()
-        assert is_held(path)
-    assert not is_held(path)
