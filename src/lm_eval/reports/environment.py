@@ -22,8 +22,6 @@ PACKAGES = (
     "cyllama",
 )
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
-_GIT = (".git", "HEAD")
-"""A file of a folder with a checkout, and one of a bare repository."""
 
 
 def environment() -> dict[str, Any]:
@@ -65,8 +63,6 @@ def git_hash(folder: Path | None = None, *, timeout_s: float = 2.0) -> str | Non
     """The commit that ``folder`` (the current one) is at; None outside git or without it."""
     import subprocess
 
-    if not _may_be_in_git(folder or Path()):  # saves a process
-        return None
     try:
         done = subprocess.run(
             ["git", "rev-parse", "--verify", "HEAD"],
@@ -81,14 +77,3 @@ def git_hash(folder: Path | None = None, *, timeout_s: float = 2.0) -> str | Non
         return None
     commit = done.stdout.strip()
     return commit if done.returncode == 0 and _COMMIT.fullmatch(commit) else None
-
-
-def _may_be_in_git(folder: Path) -> bool:
-    """False if neither the folder nor one around it belongs to a repository."""
-    if "GIT_DIR" in os.environ:
-        return True
-    try:
-        start = folder.resolve()
-        return any((each / name).exists() for each in (start, *start.parents) for name in _GIT)
-    except OSError:
-        return True

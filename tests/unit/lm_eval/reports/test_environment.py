@@ -41,20 +41,6 @@ def test_git_hash_of_a_repository_and_outside_one(tmp_path):
     assert len(git_hash(tmp_path)) == 40
 
 
-def test_git_hash_inside_a_repository_without_a_checkout_and_by_name(tmp_path, monkeypatch):
-    inside = tmp_path / "tasks" / "mine"
-    inside.mkdir(parents=True)
-    git(tmp_path, "init", "-q")
-    git(tmp_path, "commit", "-q", "--allow-empty", "-m", "first")
-    git(tmp_path, "clone", "-q", "--bare", ".", "bare")
-    commit = git_hash(tmp_path)
-    assert git_hash(inside) == git_hash(tmp_path / "bare") == commit
-    (tmp_path / ".git").rename(tmp_path / "elsewhere")
-    assert git_hash(inside) is None
-    monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))
-    assert git_hash(inside) == commit
-
-
 @pytest.mark.parametrize("error", [FileNotFoundError(), subprocess.TimeoutExpired("git", 2)])
 def test_git_hash_without_git_or_without_an_answer(monkeypatch, error):
     def fail(*_, **__):
