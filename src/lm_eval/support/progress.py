@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, Self, TextIO
@@ -95,7 +95,7 @@ class Progress:
             speed = f"{rate:.1f}/s" if rate >= 0.1 else f"{rate * 60:.1f}/min"
         left = ""
         if self._pace is not None:
-            left = str(self._pace.left())
+            left = time_left(*self._pace.left())
         elif rate and total is not None and done < total:
             left = f"{short_time((total - done) / rate)} left"
         return count, speed if rate else "", left
@@ -214,26 +214,12 @@ class Speed:
         return requests * tokens * self.seconds_a_token
 
 
-@dataclass(frozen=True)
-class TimeLeft:
-    """The time left, as far as it is known."""
-
-    seconds: float
-    """For what has a rate."""
-    unknown: Mapping[str, int] = field(default_factory=dict)
-    """``replies`` or ``scores`` → how many are left besides; how long each takes is not known."""
-    most_seconds: float | None = None
-    """What these take if all are replies as long as they may be; None if no speed is known at all."""
-
-    def __str__(self) -> str:
-        """``3 min left``, ``12 s left, then 64 replies``, ``64 replies left (at most 5 min)``."""
-        parts = [f"{short_time(self.seconds)} left"] if self.seconds > 0 else []
-        if self.unknown:
-            counts = " and ".join(f"{number:,} {what}" for what, number in self.unknown.items())
-            most = self.most_seconds
-            bound = "" if most is None else f" (at most {short_time(most)})"
-            parts.append(f"then {counts}{bound}" if parts else f"{counts} left{bound}")
-        return ", ".join(parts)
+def time_left(seconds: float, unknown: Mapping[str, int]) -> str:
+    """``3 min left``, ``12 s left, then 64 replies``, ``64 replies left``."""
+    counts = " and ".join(f"{number:,} {what}" for what, number in unknown.items())
+    if seconds > 0:
+        return f"{short_time(seconds)} left" + (f", then {counts}" if counts else "")
+    return f"{counts} left" if counts else ""
 
 
 class RunPace:
@@ -281,26 +267,18 @@ class RunPace:
         asked = sum(share.asked for share in same)
         return asked / seconds if asked and seconds > 0 else 0.0
 
-    def left(self) -> TimeLeft:
-        """The time left, now."""
+    def left(self) -> tuple[float, dict[str, int]]:
+        """The seconds for what has a rate; and how many ``replies`` or ``scores`` are left besides."""
         seconds = 0.0
         unknown: dict[str, int] = {}
-        bounds: list[float | None] = []
         for share in self._shares.values():
-            if not share.left:
-                continue
-            each = self._seconds_each(share)
+            each = self._seconds_each(share) if share.left else 0.0
             if each is None:
                 what = "replies" if share.is_written else "scores"
                 unknown[what] = unknown.get(what, 0) + share.left
-                each_token = self._seconds_a_token(share.kind)
-                most = None if each_token is None else each_token * (share.reading + share.size)
-                bounds.append(None if most is None else share.left * most)
             else:
                 seconds += share.left * each
-        known = [bound for bound in bounds if bound is not None]
-        is_bounded = bool(known) and len(known) == len(bounds)
-        return TimeLeft(seconds, unknown, sum(known) if is_bounded else None)
+        return seconds, unknown
 
     def _seconds_each(self, share: Share) -> float | None:
         """Seconds for one request of a share; None if nothing tells how long its replies are."""
