@@ -51,6 +51,7 @@ OLDEST_TESTS := tests/unit/lm_eval/config tests/unit/lm_eval/models/test_chat_te
 # The viewer is tested in a real browser, and its one file is built again and compared with the one that
 # is committed. Both need what may not be there: then they are left out, and that is said.
 BROWSER_DEB := chromium
+SANDBOX_DEB := bubblewrap
 NODE_FITS   := $(shell node -e 'const [a, b] = process.versions.node.split("."); process.exit(a > 22 || (a == 22 && b >= 12) || (a == 20 && b >= 19) ? 0 : 1)' 2>/dev/null && command -v npm)
 APP         := src/lm_eval/viewer/app.html
 
@@ -62,7 +63,7 @@ VENV_DEB := python$(PY_VERSION)-venv
 MYPY_FOR := $(if $(filter-out 3.11,$(PY_VERSION)),--python-version $(PY_VERSION))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test test-oldest test-vllm lint docs bench clean viewer viewer-check browser screenshots
+.PHONY: help demo quick test test-oldest test-vllm lint docs bench clean viewer viewer-check browser sandbox screenshots
 .DELETE_ON_ERROR:
 
 help:  ## show this list
@@ -77,7 +78,7 @@ quick:  ## check what changed, in under a minute: style, types, and the tests be
 	@[ -e $(DEV_IN) ] || { echo "There is no environment for tests in $(VENV) yet. Run once: make test"; exit 1; }
 	@$(BIN)/python scripts/quick.py
 
-test: lint viewer-check browser $(if $(filter $(HF_PYTHON),$(PY_VERSION)),test-oldest)  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
+test: lint viewer-check browser sandbox $(if $(filter $(HF_PYTHON),$(PY_VERSION)),test-oldest)  ## lint, then run the tests (PYTEST_ARGS="-k name" to choose)
 	@$(if $(TESTS_HF),,echo "left out tests of hf, Ray and the oldest dependencies: they run on Python $(HF_PYTHON) only")
 	@echo "left out tests of vLLM, in an environment of its own: make test-vllm"
 	@echo "pytest"
@@ -122,6 +123,14 @@ browser: $(DEV_IN)
 	  echo "apt-get  $(BROWSER_DEB)"; \
 	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
 	    apt-get -qq install -y --no-install-recommends $(BROWSER_DEB); } >/dev/null; }
+
+sandbox:
+	@command -v bwrap >/dev/null || { \
+	  if [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then \
+	    echo "left out tests of programs in a sandbox. On Debian or Ubuntu: sudo apt-get install $(SANDBOX_DEB)"; exit 0; fi; \
+	  echo "apt-get  $(SANDBOX_DEB)"; \
+	  { apt-get -qq update && DEBIAN_FRONTEND=noninteractive \
+	    apt-get -qq install -y --no-install-recommends $(SANDBOX_DEB); } >/dev/null; }
 
 screenshots: browser  ## take the pictures of the viewer in docs/images/ again
 	@[ -d .demo ] || $(MAKE) demo

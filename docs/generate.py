@@ -213,6 +213,8 @@ FIELD_TEXT = {
     "fewshot_delimiter": "Between few-shot examples.",
     "scorer": "The [reader](readers.md) of a format that generates text: a name, a mapping with "
     "`reader`, or a list tried in order.",
+    "program": "What is run to see whether an answer is right: from `{{ _answer }}`, `{{ _question }}`, "
+    "`{{ _target }}` and the doc (see [code](library.md#code)). `null`: answers are compared.",
     "generation_kwargs": "Stop strings (`until`), `max_gen_toks`, `temperature` … for the model. "
     "A task's own values override these; its stop strings are added.",
     "metrics": "The [metrics](results.md#metrics); the first one is the score.",

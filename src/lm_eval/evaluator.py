@@ -147,7 +147,7 @@ def run_all(
 
         warn_of_borders(prepared, model)
     show = shown_by(model)
-    scorers = [task_scorer(task, options, show, on_sample) for task in prepared]
+    scorers = [task_scorer(task, options, show, on_sample, kept) for task in prepared]
     pace = RunPace(shares_of(prepared, model), speeds.known() if speeds else None)
     usage = ask_all(
         prepared,

@@ -288,11 +288,12 @@ CHECKS: Registry[Any] = Registry("check", entry_point_group="lm_eval.checks")
 TASKS: Registry[Any] = Registry("task", list_command="lm-eval ls tasks")
 RUN_READERS: Registry[Any] = Registry("run reader", entry_point_group="lm_eval.runs")
 STAND_INS: Registry[Callable[[], ModuleType]] = Registry("stand-in for a package")
-"""Package → makes a module to replace it, for helpers of tasks if it is not installed."""
+"""Package → makes a module that helpers of tasks import under its name."""
 TASK_GROUPS: dict[str, list[str]] = {}
 """Group → names in ``TASKS``, for task classes grouped by a decorator."""
 
 STAND_INS.register("datasets", "lm_eval.harness.datasets_shim:stand_in")
+STAND_INS.register("evaluate", "lm_eval.harness.evaluate_shim:stand_in")
 
 
 def backend_name(model: object) -> str:

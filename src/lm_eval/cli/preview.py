@@ -148,7 +148,13 @@ def _facts(
         facts.append(("read by", visible(_one_line(fmt.scorer.as_spec()))))
     if grammar := getattr(doc.requests[0], "grammar", None):
         facts.append(("held to", visible(_held_to(grammar))))
-    facts.append(("right", visible(repr(asked.target), 80)))
+    is_program = fmt is not None and fmt.program is not None and asked.item is not None
+    right = (
+        f"passes {visible(repr(asked.gold[0]), 80)}"
+        if is_program
+        else visible(repr(asked.target), 80)
+    )
+    facts.append(("right", right))
     if fmt is not None:
         facts.append(
             ("format", f"{fmt.name}, version {fmt.version}, fingerprint {fmt.fingerprint}")

@@ -180,6 +180,8 @@ def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> N
                 compile_field(source)
             except FieldError as error:
                 raise ConfigError(f"{where}: {key}: {error}") from None
+    if fmt.program is not None:
+        _check_program(fmt, where)
     if fmt.enforced or fmt.grammar is not None:
         check_enforced(fmt, where)
     if fmt.scored is not None or fmt.scored_format is not None:
@@ -235,6 +237,17 @@ def _check_scored(fmt: PromptFormat, where: str) -> None:
     if problem:
         value = shorten(getattr(fmt, key), 60) if key == "scored_format" else fmt.scored
         raise ConfigError(f"{where}: {key}: {value} {problem}.", key=key)
+
+
+def _check_program(fmt: PromptFormat, where: str) -> None:
+    """Refuse a program that could not depend on the answer."""
+    problem = ""
+    if not fmt.reads_text or fmt.answers != "text":
+        problem = "runs what the model writes: set output_type: generate_until and answers: text"
+    elif not (fmt.program and is_jinja(fmt.program) and "_answer" in fields_read(fmt.program)):
+        problem = "has no {{ _answer }}, so that every answer would be right or wrong: add it"
+    if problem:
+        raise ConfigError(f"{where}: program {problem}.", key="program")
 
 
 def _check_target_alone(fmt: PromptFormat, where: str) -> None:

@@ -257,7 +257,8 @@ def _compile_any(name: str, definition: Any, place: str) -> PromptFormat:
 def _own_format(key: str, value: Any, where: str) -> PromptFormat:
     """One entry of a task's map: ``mcqa: null``, ``mcqa: {…}`` or ``mine: {type: mcqa, …}``."""
     where, is_known = f"{where}.{key}", is_format(key)
-    if not is_known and nearest(key, FORMAT_FIELDS) and not is_format(value):
+    is_format_of_its_own = is_format(value) or (isinstance(value, Mapping) and "type" in value)
+    if not is_known and nearest(key, FORMAT_FIELDS) and not is_format_of_its_own:
         hint = "" if key in FORMAT_FIELDS else did_you_mean(key, FORMAT_FIELDS)
         raise ConfigError(
             f"{where}: {key!r} is not a known format.{hint} Fields of one format need a `type` beside "

@@ -24,7 +24,7 @@ NEWER_FIELDS: dict[str, Any] = {
     **{"normalization": None, "scored": None, "scored_format": None},
     **{"preamble": None, "show_question": True, "words": {}},
     **{"context_prefix": "", "context_delimiter": "\n", "rationale_format": "{rationale}\n"},
-    **{"enforced": False, "grammar": None},
+    **{"enforced": False, "grammar": None, "program": None},
 }
 """Fields that were added later → the value with which they change nothing."""
 _NEWER_METRICS = ("acc_norm", "exact_match")

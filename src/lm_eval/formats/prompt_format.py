@@ -41,6 +41,7 @@ JINJA_FIELDS = (
     "answer_prompt",
     "gen_prefix",
     "scored_format",
+    "program",
 )
 """The fields that may use ``{{ _num_choices }}`` and the fields of the doc."""
 _AROUND_ITEM = {"instruction", "question_prefix", "answer_instruction", "answer_prompt"}
@@ -101,6 +102,9 @@ class PromptFormat:
     target_delimiter: str = " "
     fewshot_delimiter: str = "\n\n"
     scorer: BoundReader | None = None
+    program: str | None = None
+    """What is run to see whether an answer is right: a template with ``_answer``, ``_question`` and
+    ``_target``. None: answers are compared with the target."""
     generation_kwargs: Mapping[str, Any] = field(default_factory=dict)
     grammar: str | Mapping[str, str] | None = None
     """What an enforced answer in words may be; None: one of the choices, or one line without any."""
@@ -309,12 +313,21 @@ class PromptFormat:
             replace(answer, value=indices[answer.value]) if indices and answer.is_answer else answer
         )
 
+    def program_for(self, item: Item, answer: str) -> str:
+        """The program that shows whether an answer is right; empty if answers are compared."""
+        if self.program is None:
+            return ""
+        known = {"_answer": answer, "_question": item.question, "_target": item.gold[0]}
+        return self._rendered("program", item, (), known)
+
     def grammar_for(self, item: Item) -> Grammar | None:
         """The replies that the model may write; None if the format is not enforced."""
         return answer_grammar(self, item) if self.enforced else None
 
     def can_read(self, gold: str, item: Item) -> bool:
         """Whether a reply could be read as this text: one line, without a worked solution before it."""
+        if self.program is not None:  # the gold is a text that tests it
+            return True
         if "####" in gold:
             return False
         if "\n" not in gold.strip():

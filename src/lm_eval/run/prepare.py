@@ -206,8 +206,13 @@ def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> Non
 
 
 def check_unsafe(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
-    """Refuse tasks that execute what the model writes, unless that was confirmed."""
-    unsafe = [task.name for task in tasks if task.config.unsafe_code]
+    """Refuse tasks that execute what the model writes, unless in a sandbox or if that was confirmed."""
+    running = [task.name for task in tasks if task.format and task.format.program is not None]
+    if running and not options.predict_only:
+        from lm_eval.scoring.programs import VERDICTS
+
+        VERDICTS.prepare(running, is_confirmed=options.runs_unsafe_code)
+    unsafe = [task.name for task in tasks if task.config.unsafe_code and task.name not in running]
     if unsafe and not options.runs_unsafe_code and not options.predict_only:
         raise UsageError(
             f"These tasks execute code that the model writes (unsafe_code): {listing(unsafe)}. Run "

@@ -7,14 +7,16 @@ tasks without a format, and for several orders of the choices, are imported by t
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from lm_eval.answers.ask import DocSink
+from lm_eval.answers.ask import AnswerCache, DocSink
 from lm_eval.config.arguments import plain_arguments
 from lm_eval.errors import LmEvalWarning
 from lm_eval.formats.assemble import Chat, Context
@@ -32,10 +34,14 @@ from lm_eval.reports.writer import ResultWriter
 from lm_eval.requests import DocRequests
 from lm_eval.run.plan import Outcome, Prepared, Run, RunOptions
 from lm_eval.run.resume import RunStore
+from lm_eval.scoring.metrics import TextOutcome
 from lm_eval.scoring.results import TaskResult
-from lm_eval.scoring.score import FormatScores, ScoredDoc, score_doc, task_metrics
+from lm_eval.scoring.score import FormatScores, ScoredDoc, outcome_of, score_doc, task_metrics
 from lm_eval.support.secrets import known_secrets
 from lm_eval.tasks.task import ConfigurableTask
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 SampleSink = Callable[[str, dict[str, Any]], None]
 
@@ -55,10 +61,17 @@ def shown_by(model: LM) -> Show:
 
 
 def task_scorer(
-    prepared: Prepared, options: RunOptions, show: Show, on_sample: SampleSink | None
+    prepared: Prepared,
+    options: RunOptions,
+    show: Show,
+    on_sample: SampleSink | None,
+    kept: AnswerCache | None = None,
 ) -> TaskScorer:
     """The scorer of a task: under its format, in one or several orders, or by the harness's rules."""
-    if prepared.task.format is not None and options.prompt.permute is None:
+    fmt = prepared.task.format
+    if fmt is not None and fmt.program is not None and not options.predict_only:
+        return ProgramTaskScorer(prepared, options, show, on_sample, kept)
+    if fmt is not None and options.prompt.permute is None:
         return FormatTaskScorer(prepared, options, show, on_sample)
     kind = HarnessTaskScorer if prepared.task.format is None else OrderedTaskScorer
     return kind(prepared, options, show, on_sample)
@@ -127,6 +140,55 @@ class FormatTaskScorer(TaskScorer):
                 shows_choices=self.prepared.shows_choices,
             )
         ]
+
+
+class ProgramTaskScorer(FormatTaskScorer):
+    """A task under a format whose answers are programs: as many run at a time as there are cores."""
+
+    def __init__(
+        self,
+        prepared: Prepared,
+        options: RunOptions,
+        show: Show,
+        on_sample: SampleSink | None,
+        kept: AnswerCache | None,
+    ) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+
+        from lm_eval.scoring.programs import VERDICTS
+
+        super().__init__(prepared, options, show, on_sample)
+        self._verdicts = VERDICTS
+        self._store = None if kept is None else kept.store
+        if self._store is not None:
+            VERDICTS.recall(self._store.notes())
+        self._pool = ThreadPoolExecutor(os.cpu_count())
+        self._running: deque[tuple[Future[dict[str, str]], int, DocRequests, Sequence[Any]]] = (
+            deque()
+        )
+
+    def take(self, place: int, doc: DocRequests, answers: Sequence[Any]) -> None:
+        replies = [[answer] for answer in answers]
+        outcomes = [outcome_of(self.task, doc, r, is_prefilled=self._is_prefilled) for r in replies]
+        programs = [o.program for o in outcomes if isinstance(o, TextOutcome) and o.program]
+        judged = self._pool.submit(self._verdicts.judge, programs)
+        self._running.append((judged, place, doc, answers))
+        while self._running and (self._running[0][0].done() or len(self._running) > AT_ONCE):
+            self._land()
+
+    def results(self) -> list[TaskResult]:
+        while self._running:
+            self._land()
+        self._pool.shutdown()
+        return super().results()
+
+    def _land(self) -> None:
+        """Note the verdicts of the oldest doc beside its answers, then score it."""
+        judged, place, doc, answers = self._running.popleft()
+        for name, verdict in judged.result().items():
+            if self._store is not None:
+                self._store.note(name, verdict)
+        super().take(place, doc, answers)
 
 
 class OrderedTaskScorer(FormatTaskScorer):

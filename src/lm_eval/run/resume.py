@@ -135,7 +135,8 @@ class RunStore:
         if self.kept is None or not self.is_own:
             return 0
         with suppress(StoreError):
-            return len(self.kept.store.notes())
+            notes = self.kept.store.notes()
+            return sum(not name.startswith("verdict:") for name in notes)
         return 0
 
 

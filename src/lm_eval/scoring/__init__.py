@@ -1,4 +1,5 @@
 """Readings and gold answers become scores.
 
-Read in this order: exact_match, metrics, functions, overlap, mathematics, checks, results, score.
+Read in this order: exact_match, programs, metrics, functions, overlap, mathematics, checks, results,
+score.
 """

@@ -115,6 +115,8 @@ class TextOutcome:
     """What the choices are called; empty if their texts are the answers."""
     lead: str = ""
     """What the model was to write before its answer: a ``gen_prefix`` that it could not continue."""
+    program: str = ""
+    """What shows whether the answer is right by passing its tests; empty if it is compared."""
 
 
 Outcome = ChoiceOutcome | TextOutcome
@@ -127,6 +129,10 @@ def is_right(outcome: TextOutcome) -> bool:
     """Whether a reading is one of the right answers; what was not read is not right."""
     if not outcome.reading.is_answer:
         return False
+    if outcome.program:
+        from lm_eval.scoring.programs import VERDICTS  # few tasks run programs
+
+        return VERDICTS.passes(outcome.program)
     value = outcome.reading.value
     if outcome.answers == "text":
         return any(same_answer(str(value), str(gold)) for gold in outcome.gold)

