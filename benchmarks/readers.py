@@ -173,16 +173,15 @@ def _judge_outcome(row: Row) -> tuple[Outcome, Any]:
 
 JUDGE_RULES: dict[str, tuple[str, str, Any]] = {
     "JSON and Python as lines": ("brackets", "as_lines", lambda text: (text, [])),
-    "XML and HTML as lines": ("tags", "as_lines", lambda text: (text, [], False)),
+    "XML and HTML as lines": ("tags", "as_lines", lambda text: text),
     "tables": ("lines", "_table", lambda *_: (None, 1)),
     "labels in a row": ("lines", "_row", lambda *_: None),
-    "numbers by label": ("lines", "_grouped", lambda *_: None),
     "sentences, by the choice reader": ("prose", "_claim", lambda *_, **__: None),
     "words around a list": ("answers", "_exclusion", lambda *_: None),
     "definitions, other numberings": ("answers", "_about_labels", lambda *_: None),
     "reservations after a label": ("pieces", "is_reserved", lambda *_: False),
-    "corrections after a list": ("reader", "_amended", lambda _, reading, *__: reading),
-    "later turns, struck-out words": ("reader", "_own_words", lambda text: text),
+    "corrections after a list": ("reader", "_unless_corrected", lambda _, reading, __: reading),
+    "later turns, reasoning fields": ("reader", "_own_words", lambda text: text),
 }
 """Rule → module, function and what stands in for it."""
 

@@ -142,9 +142,8 @@ def print_reply(one: Stored) -> None:
     print(f"   format: {reading.format_used} (asked: {visible(str(row.get('format_type')))})")
     if reading.span is not None:
         print(f"   rule: {reading.rule}, characters {reading.span[0]} to {reading.span[1]}")
-    for name, said in (("why", reading.reason), ("repairs", ", ".join(reading.repairs))):
-        if said:
-            print(f"   {name}: {visible(said)}")
+    if reading.reason:
+        print(f"   why: {visible(reading.reason)}")
 
 
 def walk(kinds: dict[str, list[Stored]]) -> None:

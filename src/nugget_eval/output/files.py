@@ -110,7 +110,6 @@ def reply_row(judge: str, item: NuggetItem, reply: JudgedReply) -> dict[str, Any
             "reason": reading.reason,
             "rule": reading.rule,
             "span": reading.span,
-            "repairs": list(reading.repairs),
         }
     if reply.scores is not None:
         row["log_likelihoods"] = dict(reply.scores)
@@ -180,7 +179,6 @@ class ReplyCounts:
     formats: Mapping[str, int]
     conforming: int | None
     """Replies with an answer in the format that was asked for; None if any format would do."""
-    repaired: int
     failed: int
     snippets: Mapping[str, int]
 
@@ -196,7 +194,6 @@ def count_replies(judged: Judged) -> ReplyCounts:
         dict(Counter(reply.problem for reply in replies if reply.problem is not None)),
         dict(Counter(reading.format_used for reading in readings)),
         _conforming(readings),
-        sum(bool(reading.repairs) for reading in readings),
         judged.failed,
         dict(Counter(v for reply in replies for v in reply.verdicts if v is not None)),
     )

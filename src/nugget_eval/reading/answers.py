@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import cast
 
 from nugget_eval.reading.outcome import ErrorType, FormatUsed, LabelReading, Span
 from nugget_eval.reading.pieces import Slot
@@ -29,7 +28,7 @@ class LabelList:
     ``excluded`` says why it cannot be the answer.
     """
 
-    format: str
+    format: FormatUsed
     rule: str
     span: Span
     slots: tuple[Slot, ...]
@@ -42,13 +41,6 @@ class LabelList:
     def is_numbered(self) -> bool:
         return any(slot.index is not None for slot in self.slots)
 
-    @property
-    def known(self) -> int:
-        return sum(slot.label is not None for slot in self.slots)
-
-    def without(self, why: str) -> LabelList:
-        return replace(self, excluded=why)
-
 
 # What the words around an answer say it is
 
@@ -59,9 +51,9 @@ def judged(text: str, answers: Sequence[LabelList]) -> list[LabelList]:
     for answer in sorted(answers, key=lambda each: each.span):
         floor = kept[-1].span[1] if kept else 0
         lead = _lead(text, answer.span[0], floor)
-        excluded = answer.excluded or (None if answer.is_final else _exclusion(text, answer, lead))
-        is_final = answer.is_final or pattern("final").search(lead) is not None
-        kept.append(replace(answer, excluded=excluded, is_final=is_final and not excluded))
+        excluded = answer.excluded or _exclusion(text, answer, lead)
+        is_final = not excluded and pattern("final").search(lead) is not None
+        kept.append(replace(answer, excluded=excluded, is_final=is_final))
     return kept
 
 
@@ -84,24 +76,16 @@ def _lead(text: str, start: int, floor: int) -> str:
 def _exclusion(text: str, answer: LabelList, lead: str) -> str | None:
     """Why an answer does not count: by the words before it, after it, and beside its labels."""
     start, end = answer.span
-    line = text.rfind("\n", max(0, start - _REACH), start) + 1
     after = text[end : end + _REACH].lower()
-    told = lead if not lead.endswith((".", "!")) else ""
     cues = {
-        "quote": text[line : start + 8].lstrip()[:1] == ">" or pattern("quote").search(told),
+        "quote": not lead.endswith((".", "!")) and pattern("quote").search(lead),
         "example": pattern("example").search(lead)
         or pattern("disowned").match(after.lstrip(" \t\n*_`)]}.,:;\"'-"))
-        or pattern("asking").search(after)
-        or (
-            not answer.is_numbered
-            and answer.rule != "list"
-            and re.search(r"\.{3}|…", text[start:end])
-        ),
+        or pattern("asking").search(after),
         "draft": pattern("draft").search(lead),
     }
-    return next((why for why, cue in cues.items() if cue), None) or _about_labels(
-        text[start:end], answer
-    )
+    cued = next((why for why, cue in cues.items() if cue), None)
+    return cued or _about_labels(text[start:end], answer)
 
 
 _COUNTED = re.compile(r"\W*(?:[^\W\d_]+\s)?([^\W\d_]+)[\s#_]{0,2}(\d{1,3})\b")
@@ -143,77 +127,66 @@ def _is_rule(text: str) -> bool:
 # Placing labels on nuggets
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """One label or None per nugget, and why labels are missing."""
-
-    answer: LabelList
-    labels: tuple[Label | None, ...]
-    error_type: ErrorType | None = None
-    reason: str = ""
-
-    @property
-    def count(self) -> int:
-        return sum(label is not None for label in self.labels)
-
-
-def place(answer: LabelList, count: int) -> Placed:
+def place(answer: LabelList, count: int) -> LabelReading:
     """The labels of an answer for ``count`` nuggets."""
     labels = tuple(slot.label for slot in answer.slots)
-    size, error, reason = len(labels), "", ""
+    size, known = len(labels), sum(label is not None for label in labels)
     if answer.is_numbered:
         if all(slot.index is not None for slot in answer.slots):
             return _by_number(answer, count)
-        error, reason = "ambiguous", "some labels have a number and some have none"
-    elif size < count:
-        error, reason = "truncation", f"{size} of {count} labels, without numbers"
+        reason = "some labels have a number and some have none"
+        return reading_of(answer, (None,) * count, "ambiguous", reason)
+    problem: tuple[ErrorType, str] | None = None
+    if size < count:
+        problem = "truncation", f"{size} of {count} labels, without numbers"
     elif size > count:
-        error, reason = "count_mismatch", f"{size} labels for {count} nuggets"
+        problem = "count_mismatch", f"{size} labels for {count} nuggets"
     elif answer.is_cut and None in labels:
-        error, reason = "truncation", "the last label is cut off"
-    elif answer.known * 2 <= size:  # nuggets and labels in turn, or something else altogether
-        error, reason = "unknown_label", f"only {answer.known} of {size} entries are labels"
+        problem = "truncation", "the last label is cut off"
+    elif known * 2 <= size:  # nuggets and labels in turn, or something else altogether
+        problem = "unknown_label", f"only {known} of {size} entries are labels"
     elif None in labels:
         unknown = ", ".join(str(i) for i, label in enumerate(labels, 1) if label is None)
-        return Placed(answer, labels, "unknown_label", f"no known label for nugget {unknown}")
-    if error:
-        return Placed(answer, (None,) * count, cast(ErrorType, error), reason)
-    return Placed(answer, labels)
+        return reading_of(answer, labels, "unknown_label", f"no known label for nugget {unknown}")
+    return reading_of(answer, (None,) * count, *problem) if problem else reading_of(answer, labels)
 
 
-def _by_number(answer: LabelList, count: int) -> Placed:
-    numbers = {slot.index for slot in answer.slots if slot.index is not None}
-    first = 0 if numbers == set(range(count)) else 1
-    outside = sorted(n for n in numbers if not first <= n < count + first)
-    if outside:
-        reason = f"no nugget has the number {outside[0]}"
-        return Placed(answer, (None,) * count, "count_mismatch", reason)
+def _by_number(answer: LabelList, count: int) -> LabelReading:
     given: dict[int, set[Label | None]] = {}
     for slot in answer.slots:
         given.setdefault(slot.index or 0, set()).add(slot.label)
+    first = 0 if set(given) == set(range(count)) else 1
     order = range(first, count + first)
+    outside = sorted(set(given) - set(order))
+    if outside:
+        reason = f"no nugget has the number {outside[0]}"
+        return reading_of(answer, (None,) * count, "count_mismatch", reason)
     labels = tuple(next(iter(given[n])) if len(given.get(n, ())) == 1 else None for n in order)
-    error_type, reason = _missing(answer, given, labels, order)
-    return Placed(answer, labels, error_type, reason)
-
-
-def _missing(
-    answer: LabelList,
-    given: dict[int, set[Label | None]],
-    labels: tuple[Label | None, ...],
-    order: range,
-) -> tuple[ErrorType | None, str]:
     if None not in labels:
-        return None, ""
+        return reading_of(answer, labels)
     clashes = [n for n in order if len(given.get(n, ())) > 1]
-    if clashes:
-        return "ambiguous", f"two labels for number {clashes[0]}"
     absent = [n for n in order if n not in given]
-    if answer.is_cut or (absent and absent == list(order)[len(order) - len(absent) :]):
-        return "truncation", f"the answer ends before number {absent[0] if absent else order[-1]}"
-    if absent:
-        return "incomplete_index", f"no number {absent[0]}"
-    return "unknown_label", f"no known label for number {order[labels.index(None)]}"
+    problem: tuple[ErrorType, str]
+    if clashes:
+        problem = "ambiguous", f"two labels for number {clashes[0]}"
+    elif answer.is_cut or (absent and absent[0] > max(given)):
+        end = absent[0] if absent else order[-1]
+        problem = "truncation", f"the answer ends before number {end}"
+    elif absent:
+        problem = "incomplete_index", f"no number {absent[0]}"
+    else:
+        problem = "unknown_label", f"no known label for number {order[labels.index(None)]}"
+    return reading_of(answer, labels, *problem)
+
+
+def reading_of(
+    answer: LabelList,
+    labels: tuple[Label | None, ...],
+    error_type: ErrorType | None = None,
+    reason: str = "",
+) -> LabelReading:
+    found = sum(slot.label is not None for slot in answer.slots)
+    return LabelReading(labels, answer.format, error_type, reason, answer.rule, answer.span, found)
 
 
 # Deciding
@@ -234,71 +207,47 @@ def decide(
     text: str, answers: Sequence[LabelList], count: int, format_type: str | None
 ) -> LabelReading | None:
     """The reading of the answer that counts; None if there is none."""
-    placed = [place(answer, count) for answer in answers if not answer.excluded]
-    if not placed:
-        return None
-    finals = [each for each in placed if each.answer.is_final]
-    complete = [each for each in finals or placed if each.error_type is None]
+    possible = [answer for answer in answers if not answer.excluded]
+    finals = [answer for answer in possible if answer.is_final]
+    placed = [place(answer, count) for answer in finals or possible]
+    complete = [each for each in placed if each.is_complete]
     if not complete:
-        return _partial(finals or placed, count)
+        several = len(placed) > 1
+        return (
+            _ambiguous(placed[-1], "several incomplete answers")
+            if several
+            else placed[0]
+            if placed
+            else None
+        )
     chosen = complete[-1]
-    for other in placed:
-        if other is not chosen and not finals and _differs(other, chosen):
+    for other in () if finals else placed:
+        if _differs(other, chosen) and chosen.is_complete:
             chosen = _settled(text, other, chosen, format_type)
-            if chosen.error_type:
-                break
-    return reading_of(chosen)
+    return chosen
 
 
-def _differs(one: Placed, other: Placed) -> bool:
+def _differs(one: LabelReading, other: LabelReading) -> bool:
     return any(a and b and a != b for a, b in zip(one.labels, other.labels, strict=True))
 
 
-def _settled(text: str, other: Placed, chosen: Placed, format_type: str | None) -> Placed:
+def _settled(
+    text: str, other: LabelReading, chosen: LabelReading, format_type: str | None
+) -> LabelReading:
     """Of two answers that differ, the one that replaces the other; else none."""
-    first, last = sorted((other, chosen), key=lambda each: each.answer.span)
-    between = text[first.answer.span[1] : last.answer.span[0]].lower()[-4000:]
-    if pattern("revision").search(between):
+    first, last = sorted((other, chosen), key=lambda each: each.span or (0, 0))
+    between = text[(first.span or (0, 0))[1] : (last.span or (0, 0))[0]]
+    if pattern("revision").search(between.lower()[-4000:]):
         labels = tuple(new or old for new, old in zip(last.labels, first.labels, strict=True))
         return replace(chosen, labels=labels)
-    if conforms(chosen.answer.format, format_type) and not conforms(
-        other.answer.format, format_type
-    ):
+    if conforms(chosen.format_used, format_type) and not conforms(other.format_used, format_type):
         return chosen
-    return replace(
-        chosen,
-        labels=(None,) * len(chosen.labels),
-        error_type="ambiguous",
-        reason="two answers that differ",
-    )
+    return _ambiguous(chosen, "two answers that differ")
 
 
-def _partial(placed: Sequence[Placed], count: int) -> LabelReading:
-    """The best of incomplete answers; numbered ones complete each other."""
-    best = max(placed, key=lambda each: (each.count, each.answer.known))
-    if best.count and any(
-        _differs(each, best) or (each.answer.known and not each.count) for each in placed
-    ):
-        best = replace(
-            best,
-            labels=(None,) * count,
-            error_type="ambiguous",
-            reason="several incomplete answers",
-        )
-    return reading_of(best)
-
-
-def reading_of(placed: Placed) -> LabelReading:
-    answer = placed.answer
-    return LabelReading(
-        placed.labels,
-        cast(FormatUsed, answer.format),
-        placed.error_type,
-        placed.reason,
-        answer.rule,
-        answer.span,
-        answer.known,
-    )
+def _ambiguous(reading: LabelReading, reason: str) -> LabelReading:
+    nothing = (None,) * len(reading.labels)
+    return replace(reading, labels=nothing, error_type="ambiguous", reason=reason)
 
 
 def unread(count: int, format_used: FormatUsed, error_type: ErrorType, reason: str) -> LabelReading:

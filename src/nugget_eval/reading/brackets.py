@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from nugget_eval.reading.outcome import Span
+from nugget_eval.reading.outcome import FormatUsed, Span
 from nugget_eval.reading.spellings import SPELLING, label_of
 from nugget_eval.reading.words import pattern
 
@@ -18,7 +18,6 @@ _TOKEN = re.compile(
     r"|(?P<comment>(?<=\s)(?:#|//)\s[^\n]*)|[\[\]{}(),:]"
 )
 _PAIRS = {"]": "[", "}": "{", ")": "("}
-_NUMBERS = re.compile(r"(?<=[:=])(\s*)\[((?:\s*[\"']?[a-zA-Z]{0,8}[ _#]?\d{1,3}[\"']?\s*,?)*)\]")
 _PAIR = re.compile(
     r"([\[(]\s*[\"']?\d{1,3}[\"']?\s*|[\[(,]\s*[\[(]\s*(?:\"[^\"\n]*\"|'[^'\n]*')\s*),"
     r"(?=\s*[\"'][\w ]{4,20}[\"']\s*[\])])"
@@ -30,7 +29,7 @@ class Region:
     """Brackets that hold labels: each line in them is an entry."""
 
     span: Span
-    format: str
+    format: FormatUsed
     is_cut: bool
 
 
@@ -43,9 +42,8 @@ def as_lines(text: str) -> tuple[str, list[Region]]:
         source = text[start:end]
         if SPELLING.search(source) is None or not _is_data(text, start, end, is_cut):
             continue
-        name = (
-            "python_list" if source[0] != "{" and ("'" in source or '"' not in source) else "json"
-        )
+        is_python = source[0] != "{" and ("'" in source or '"' not in source)
+        name: FormatUsed = "python_list" if is_python else "json"
         blanks = " \t\r\n,;$" if source[0] == "{" else " \t,;"
         if regions and not text[regions[-1].span[1] : start].strip(blanks):
             regions[-1] = Region((regions[-1].span[0], end), name, is_cut)
@@ -83,19 +81,12 @@ def _is_data(text: str, start: int, end: int, is_cut: bool) -> bool:
     """False for a remark in parentheses, and for one label in brackets on a line of text."""
     source = text[start + 1 : end - 1].strip()
     if text[start] == "(":
-        return source[:1] in "\"'" and "," in source
+        return False
     return is_cut or source[:1] in "\"'[{" or re.search(r"[,:\n]", source) is not None
-
-
-def _numbers(match: re.Match[str]) -> str:
-    """``[1, 3]`` as ``1& 3``, so that it stays on the line of its label."""
-    inside = re.sub(r"[\"']", " ", match[2]).replace(",", "&") if match[2].strip() else "-"
-    return f"{match[1]}{inside} ".ljust(len(match[0]))[: len(match[0])]
 
 
 def _lines(source: str) -> str:
     """Bracketed text as lines of equal total length."""
-    source = _NUMBERS.sub(_numbers, source)
     source = _PAIR.sub(lambda m: m[0] if label_of(m[1].strip("[(, \"'")) else f"{m[1]}:", source)
     pieces: list[str] = []
     at, depth, hidden = 0, 0, -1  # hidden: the depth of a reasoning field whose value is left out
@@ -117,7 +108,6 @@ def _lines(source: str) -> str:
             pieces.append("\n")
         else:
             key = char.strip("\"'")
-            shown = f" {key.replace('_', ' ') if SPELLING.fullmatch(key) is None else key} "
-            shown = shown.replace("\n", " ").replace('\\"', "  ").ljust(len(char))[: len(char)]
+            shown = f" {key} ".replace("\n", " ").replace('\\"', "  ").ljust(len(char))[: len(char)]
             pieces.append(shown if hidden < 0 and token["string"] else " " * len(char))
     return "".join(pieces) + source[at:]

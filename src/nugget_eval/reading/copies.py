@@ -14,14 +14,14 @@ _SIZE = 4  # words in a row that make a copy
 _ORDINARY = 3  # of which this many are neither labels nor numbers
 
 
-def without_copies(text: str, data: Sequence[str]) -> tuple[str, bool]:
-    """``text`` with a mark and blanks for what it copies from ``data``, and whether it copies any."""
+def without_copies(text: str, data: Sequence[str]) -> str:
+    """``text`` with a mark and blanks for what it copies from ``data``."""
     pieces: list[str] = []
     at = 0
     for start, end in _copies(text, data) if data else ():
         pieces += (text[at:start], "¶", re.sub(r"[^\n]", " ", text[start + 1 : end]))
         at = end
-    return "".join(pieces) + text[at:], bool(pieces)
+    return "".join(pieces) + text[at:]
 
 
 def _copies(text: str, data: Sequence[str]) -> Iterator[Span]:
@@ -55,9 +55,3 @@ def _run(found: list[re.Match[str]], start: int, end: int) -> Iterator[Span]:
     ordinary = [word for word in words if not word.isdecimal() and not SPELLING.fullmatch(word)]
     if len(ordinary) >= _ORDINARY:
         yield found[start].start(), found[end].end()
-
-
-def is_copied(answer: str, data: Sequence[str]) -> bool:
-    """True if the words of an answer stand in ``data`` in the same order."""
-    words = " ".join(_WORD.findall(answer))
-    return any(words in " ".join(_WORD.findall(fold(source))) for source in data)

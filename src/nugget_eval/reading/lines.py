@@ -4,28 +4,25 @@ from __future__ import annotations
 
 import csv
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from nugget_eval.reading.answers import LabelList
 from nugget_eval.reading.brackets import Region
-from nugget_eval.reading.outcome import Span
+from nugget_eval.reading.outcome import FormatUsed, Span
 from nugget_eval.reading.pieces import Piece, Slot, read_piece
 from nugget_eval.reading.prose import read_sentence
 from nugget_eval.reading.spellings import LABELS, SPELLING, label_of, spelled
 from nugget_eval.reading.words import pattern
 
-_FENCE = re.compile(r"\s*(?:```|~~~)\s*(\w*)")
-_SAYS_NOTHING = re.compile(r"[\s|:=_*-]*|[\x00-/:-@\[-`{-\x7f]*")
+_SAYS_NOTHING = re.compile(r"\s*(?:```|~~~)\s*\w*.*|[\s|:=_*-]*|[\x00-/:-@\[-`{-\x7f]*")
 
 
 @dataclass(slots=True)
 class Line:
     text: str
     start: int
-    fence: str = ""
     region: Region | None = None
 
     @property
@@ -34,26 +31,20 @@ class Line:
 
 
 def _lines_of(text: str, regions: Sequence[Region]) -> Iterator[Line]:
-    """The lines of ``text`` that say something; fences give their language to what they enclose."""
-    starts, ends = [region.span[0] for region in regions], {region.span[1] for region in regions}
-    at, fence = 0, ""
+    """The lines of ``text`` that say something, each with the brackets around it."""
+    ahead, at = [*regions][::-1], 0
+    ends = {region.span[1] for region in regions}
     for raw in text.split("\n"):
-        mark = _FENCE.match(raw)
-        if mark is not None:
-            fence = "" if fence else (mark[1].lower() or "plain")
-        elif not _SAYS_NOTHING.fullmatch(raw) and at not in ends:  # no remark behind brackets
-            around = regions[max(0, bisect_right(starts, at) - 1)] if regions else None
-            is_inside = around is not None and around.span[0] <= at < around.span[1]
-            yield Line(raw, at, fence, around if is_inside else None)
+        while ahead and ahead[-1].span[1] <= at:
+            ahead.pop()
+        if not _SAYS_NOTHING.fullmatch(raw) and at not in ends:  # no remark behind brackets
+            yield Line(raw, at, ahead[-1] if ahead and ahead[-1].span[0] <= at else None)
         at += len(raw) + 1
 
 
 def read_lines(text: str, regions: Sequence[Region] = ()) -> list[LabelList]:
     """Every answer in lines. In ``regions``, which were brackets, each line is an entry."""
     lines = list(_lines_of(text, regions))
-    grouped = _grouped(lines)
-    if grouped is not None:
-        return [grouped]
     listing = _Listing()
     at = tried = 0
     while at < len(lines):
@@ -74,6 +65,36 @@ def read_lines(text: str, regions: Sequence[Region] = ()) -> list[LabelList]:
 
 # Tables
 
+_SEPARATORS: tuple[tuple[str, FormatUsed], ...] = (
+    *(("|", "markdown"), ("\t", "tsv")),
+    *((",", "csv"), (";", "csv")),
+)
+
+
+def _table(lines: list[Line], at: int) -> tuple[LabelList | None, int]:
+    """The answer in the table that begins at a line, and how many lines were looked at."""
+    most = 1
+    for separator, name in _SEPARATORS:
+        rows: list[list[str]] = []
+        while at + len(rows) < len(lines) and separator in lines[at + len(rows)].text:
+            cells = _cells(lines[at + len(rows)].text, separator)
+            if len(cells) < 2 or (separator in ",;" and rows and len(cells) != len(rows[0])):
+                break
+            rows.append(cells)
+        slots = _column(rows) if len(rows) > 1 else []
+        if slots:
+            span = (lines[at].start, lines[at + len(rows) - 1].end)
+            body = rows[len(rows) - len(slots) :]
+            texts = tuple(
+                (" ".join(cell for cell in row if not label_of(cell)), "") for row in body
+            )
+            is_about_labels = any(pattern("defining").fullmatch(cell.lower()) for cell in rows[0])
+            why = "definitions" if is_about_labels else None
+            answer = LabelList(name, "table", span, tuple(slots), texts, excluded=why)
+            return answer, len(rows)
+        most = max(most, len(rows))
+    return None, most
+
 
 def _cells(text: str, separator: str) -> list[str]:
     if separator == "," and '"' in text:
@@ -86,61 +107,27 @@ def _cells(text: str, separator: str) -> list[str]:
     return [cell.strip() for cell in text.split(separator)]
 
 
-def _table(lines: list[Line], at: int) -> tuple[LabelList | None, int]:
-    """The answer in the table that begins at a line, and how many lines were looked at."""
-    most = 1
-    for separator, name in (("|", "markdown"), ("\t", "tsv"), (",", "csv"), (";", "csv")):
-        rows: list[list[str]] = []
-        while at + len(rows) < len(lines) and separator in lines[at + len(rows)].text:
-            cells = _cells(lines[at + len(rows)].text, separator)
-            if len(cells) < 2 or (separator in ",;" and rows and len(cells) != len(rows[0])):
-                break
-            rows.append(cells)
-        slots = _columns(rows) if len(rows) > 1 else []
-        if slots:
-            span = (lines[at].start, lines[at + len(rows) - 1].end)
-            texts = tuple(
-                (" ".join(cell for cell in row if not label_of(cell)), "") for row in rows
-            )
-            answer = LabelList(
-                name, "table", span, tuple(slots), texts=texts[len(rows) - len(slots) :]
-            )
-            is_about_labels = any(pattern("defining").fullmatch(cell.lower()) for cell in rows[0])
-            return answer.without("definitions") if is_about_labels else answer, len(rows)
-        most = max(most, len(rows))
-    return None, most
-
-
-def _columns(rows: list[list[str]]) -> list[Slot]:
-    """The labels of the column that holds them, with the numbers of the column that numbers them."""
+def _column(rows: list[list[str]]) -> list[Slot]:
+    """The labels of the column that holds them, with the numbers beside them; none if it is unclear."""
     width = max(map(len, rows))
     labels = [[label_of(row[c]) if c < len(row) else None for row in rows] for c in range(width)]
     counts = [sum(label is not None for label in column) for column in labels]
-    if sum(count >= len(rows) - 1 for count in counts) > 1:
-        return []
     names = [name.lower().strip(" *_`") for name in rows[0]] + [""] * width
     best = max(range(width), key=lambda c: (bool(pattern("verdict").search(names[c])), counts[c]))
     first = 0 if labels[best][0] else 1
-    body, chosen = rows[first:], labels[best][first:]
-    others = [row[:best] + row[best + 1 :] for row in body]
-    if counts[best] * 2 < len(body) or (counts[best] == 1 and len(rows) > 2):
+    chosen = labels[best][first:]
+    others = [row[:best] + row[best + 1 :] for row in rows[first:]]
+    if (
+        sum(count >= len(rows) - 1 for count in counts) > 1
+        or counts[best] * 2 < len(chosen)
+        or (counts[best] == 1 and len(rows) > 2)
+        or (best == 0 and all(cells and cells[0].isdecimal() for cells in others))  # label, count
+    ):
         return []
-    values = [cells[0] for cells in others if cells]
-    is_sharp = "#" in names and values == sorted(values)
-    is_indexed = is_sharp or re.search(r"nugget|id\b|n[ro]\b", " ".join(names)) is not None
-    is_count = (
-        all(cells and cells[0].isdecimal() for cells in others) and best == 0 and not is_indexed
-    )
-    if is_count and len(set(chosen)) == len(chosen):
-        return []
-    found = [
-        next((n for c in cells if (n := read_piece(f"{c}:").index) is not None), None)
-        for cells in others
-    ]
-    return [
-        Slot(label, n if None not in found else None)
-        for label, n in zip(chosen, found, strict=True)
-    ]
+    numbers = [[read_piece(f"{cell}:").index for cell in cells] for cells in others]
+    found = [next((n for n in row if n is not None), None) for row in numbers]
+    found = [None] * len(found) if None in found else found
+    return [Slot(label, n) for label, n in zip(chosen, found, strict=True)]
 
 
 # Labels in a row
@@ -151,16 +138,15 @@ _BETWEEN = re.compile(
     rf"{_WRAP}(?P<or>(?:,\s?)?\b(?:or|oder|ou|o|или)\b|或|または|또는|أو|या)?{_WRAP}"
 )
 _ALTERNATING = frozenset(("/", "//", "+", "-", "–", "—", ":", "~", "→", "->", "=>", ">", ">>"))
-_NAMES = {"|": "pipe", "||": "pipe", "\t": "tsv"}
+_NAMES: dict[str, FormatUsed] = {"|": "pipe", "||": "pipe", "\t": "tsv"}
 _ANOTHER = re.compile(  # where the next entry of an enumeration on one line begins
     r"(?:(?<=[\s;,|])|(?<=\]))(?=[\[(#]?(?:\d{1,3}|[a-j]|i{1,3})(?:[.):\]]|\s?(?:[-=:→]|->|=>)\s?(?=[a-z]))(?!\d)"
     r"|#\d{1,3}\s|(?:nugget|item|fact|claim|n)[ _#]?\d{1,3}\b)",
     re.IGNORECASE,
 )
 _SPLITS = (
-    r";\s?",
-    r",\s(?=[^,;]*(?:support|partial))(?!(?:because|but|so|and therefore)\b)",
-    r"\s[/|]\s",
+    re.compile(r";\s?"),
+    re.compile(r",\s(?=[^,;]*(?:support|partial))(?!(?:because|but|so|and therefore)\b)"),
 )
 
 
@@ -169,109 +155,55 @@ def _row(line: Line) -> LabelList | None:
     found = list(SPELLING.finditer(line.text))
     if len(found) < 2:
         return None
-    between = [
-        _BETWEEN.fullmatch(line.text[a.end() : b.start()].lower()) for a, b in pairwise(found)
-    ]
+    low = line.text.lower()
+    between = [_BETWEEN.fullmatch(low, a.end(), b.start()) for a, b in pairwise(found)]
     if not all(between) or not all(map(spelled, found)):
         return _enumerated(line)
     start, end = found[0].start(), found[-1].end()
-    before, after = line.text[:start].lower(), line.text[end:].lower()
-    if not _is_introduced(before) and not pattern("respectively").search(after):
+    before, after = low[:start], low[end:].lstrip("\"'`*_)]}> ")
+    is_introduced = (
+        not before.strip(" \t\"'`*_([{<>-•+")
+        or re.search(r"[:=→>|\[(\"-][\s*_`\"'(\[{<]*\Z", before)
+        or (len(before) < 120 and pattern("verdict").search(before))
+    )
+    if not is_introduced or (after.strip("\t[](){}.,;!|。~$") and after[0] not in "(#–—.["):
         return None
-    rest = after.strip(" \t\"'`*_()[]{}<>.,;!|。~$")
-    if (
-        rest
-        and not pattern("respectively").match(rest)
-        and after.lstrip("\"'`*_)]}> ")[:1] not in "(#–—.["
-    ):
-        return None
-    labels = [label for match in found if (label := spelled(match))]
+    labels = tuple(label for match in found if (label := spelled(match)))
     separators = ["\t" if "\t" in m[0] else (m["sep"] or "").strip(", ") for m in between if m]
-    is_menu = any(m["or"] for m in between if m) or pattern("example").search(rest) is not None
-    if len(set(labels)) == len(labels) and _ALTERNATING & set(separators):
-        is_menu = is_menu or len(labels) == 2 or tuple(labels) == LABELS
-    is_menu = is_menu or (tuple(labels) == LABELS and before.endswith("<"))
+    has_order = _ALTERNATING.isdisjoint(separators) or len(set(labels)) < len(labels)
+    is_menu = (
+        any(m["or"] for m in between if m)
+        or pattern("example").search(after)
+        or (labels == LABELS and (before.endswith("<") or low[start:end] == "|".join(LABELS)))
+        or (not has_order and (len(labels) == 2 or labels == LABELS))
+    )
     name = _NAMES.get(max(set(separators), key=separators.count), "csv")
-    answer = LabelList(
-        name, "row", (line.start + start, line.start + end), tuple(map(Slot, labels))
-    )
-    return answer.without("menu") if is_menu else answer
-
-
-def _is_introduced(before: str) -> bool:
-    """True if what stands before labels in a row announces them."""
-    is_empty = not before.strip(" \t\"'`*_([{<>-•+")
-    is_led = re.search(r"[:=→>|\[(\"-][\s*_`\"'(\[{<]*\Z", before) is not None
-    return (
-        is_empty or is_led or (len(before) < 120 and pattern("verdict").search(before) is not None)
-    )
+    span, why = (line.start + start, line.start + end), "menu" if is_menu else None
+    return LabelList(name, "row", span, tuple(map(Slot, labels)), excluded=why)
 
 
 def _enumerated(line: Line) -> LabelList | None:
     """``1. support, 2. not_support``; ``opened → support; closed → not_support``."""
     text = line.text
-    if pattern("revision").search(text.lower()):
-        return None
     cuts = [0, *(match.start() for match in _ANOTHER.finditer(text)), len(text)]
     numbered = [text[a:b] for a, b in pairwise(cuts)]
-    lead = numbered.pop(0) if len(numbered) > 1 and not SPELLING.search(numbered[0]) else ""
-    for parts, name in (
-        (numbered, "numbered"),
-        *((re.split(each, text), "csv") for each in _SPLITS),
-    ):
+    lead = numbered.pop(0) if not SPELLING.search(numbered[0]) else ""
+    for parts, is_numbered in ((numbered, True), *((each.split(text), False) for each in _SPLITS)):
         pieces = [read_piece(re.sub(r"^\s*and\s", "", part).strip(" ,;|\t")) for part in parts]
         numbers = [piece.index for piece in pieces if piece.index is not None]
-        kinds = {piece.kind for piece in pieces}
-        is_fit = len(numbers) == (len(pieces) if name == "numbered" else 0) and numbers == sorted(
-            numbers
-        )
-        if (
-            len(parts) > 1
-            and is_fit
-            and all(p.label for p in pieces)
-            and kinds <= {"bare", "explained", "ended", "field"}
-        ):
-            span = (line.start + (len(lead) if name == "numbered" else 0), line.end)
-            return _answer(name, "row", span, [Slot(p.label, p.index) for p in pieces], pieces)
+        is_fit = len(numbers) == len(pieces) * is_numbered and numbers == sorted(numbers)
+        if len(parts) > 1 and is_fit and all(p.label for p in pieces):
+            span = (line.start + len(lead) * is_numbered, line.end)
+            slots = [Slot(p.label, p.index) for p in pieces]
+            return _answer("numbered" if is_numbered else "csv", "row", span, slots, pieces)
     return None
 
 
-def _answer(name: str, rule: str, span: Span, slots: list[Slot], pieces: list[Piece]) -> LabelList:
+def _answer(
+    name: FormatUsed, rule: str, span: Span, slots: list[Slot], pieces: list[Piece]
+) -> LabelList:
     texts = tuple((piece.before, piece.after) for piece in pieces)
     return LabelList(name, rule, span, tuple(slots), texts=texts)
-
-
-_NUMBERS = r"(?:(?:nuggets?|n|items?)[\s#]{0,3})?\d{1,3}"
-_GROUP = re.compile(
-    rf"\s?[:=→-]\W{{0,9}}(?P<numbers>{_NUMBERS}(?:\s?(?:,|and|&|, and)\s?{_NUMBERS})*|none|-)\W*",
-    re.IGNORECASE,
-)
-
-
-def _grouped(lines: list[Line]) -> LabelList | None:
-    """``support: 1, 3`` and on the next line ``not_support: 2``, if each number occurs once."""
-    groups: list[tuple[Line, re.Match[str]]] = []
-    slots: list[Slot] = []
-    for line in lines:
-        label = SPELLING.search(line.text, 0, 40)
-        match = _GROUP.fullmatch(line.text.rstrip(" *_`"), label.end()) if label else None
-        if (
-            label is not None
-            and match is not None
-            and not re.search(r"\w", line.text[: label.start()])
-        ):
-            groups.append((line, match))
-            slots += (Slot(spelled(label), int(n)) for n in re.findall(r"\d+", match["numbers"]))
-    numbers = [slot.index for slot in slots]
-    if len(groups) < 2 or set(numbers) != set(range(1, len(set(numbers)) + 1)):
-        return None
-    name = groups[0][0].region.format if groups[0][0].region else "yaml"
-    is_counts = len(numbers) != len(set(numbers)) and len(numbers) == len(groups)
-    return (
-        None
-        if is_counts
-        else LabelList(name, "groups", (groups[0][0].start, groups[-1][0].end), tuple(slots))
-    )
 
 
 # Lists
@@ -286,7 +218,7 @@ class _Listing:
     pieces: list[Piece] = field(default_factory=list)
     span: Span = (0, 0)
     pending: int | None = None  # the number of a nugget without a label so far
-    name: str = ""
+    name: FormatUsed = "markdown"
     region: Region | None = None
     has_skipped: bool = False  # several numbers in a row had no label
 
@@ -295,19 +227,19 @@ class _Listing:
             self.flush()
             self.region = line.region
         piece = read_piece(line.text)
-        if piece.kind == "said" and (piece.index is not None or self.pending is not None):
-            label = read_sentence(piece.before)
-            piece = Piece("said", label, piece.index, piece.mark, piece.before)
-        is_text = piece.kind in ("text", "said") and piece.label is None and piece.index is None
-        if is_text and self._is_unknown(line.text, piece):
-            self._append(Slot(None, self.pending), line)
-            self.pending = None
-        elif piece.label is not None:
+        if piece.is_said and (piece.index is not None or self.pending is not None):
+            piece = replace(piece, label=read_sentence(piece.before))
+        if piece.label is not None:
             self._take(piece, line)
         elif piece.index is not None:
             self._open(piece.index, line)
-        else:
-            self._pass(line.text.lower())
+        elif self._is_unknown(line.text, piece):
+            self._append(Slot(None, self.pending), line)
+            self.pending = None
+        elif self.slots and self.slots[-1].index is not None and not self.pieces[-1].index:
+            low = line.text.lower()
+            if pattern("revision").search(low) or "wrong" in low:  # about the list above
+                self.slots = [Slot(None, slot.index) for slot in self.slots]
 
     def _is_unknown(self, text: str, piece: Piece) -> bool:
         """True if a line without a label stands where a label should."""
@@ -317,29 +249,13 @@ class _Listing:
             return False
         if re.match(rf"\W*(?:{pattern('verdict').pattern})\W*:\s*\S", text.lower()):
             return True
-        if not self.pieces:
-            return piece.mark != "" and len(text) < 25
-        return piece.mark != "" and piece.mark == self.pieces[-1].mark
+        if not piece.mark:
+            return False
+        return piece.mark == self.pieces[-1].mark if self.pieces else len(text) < 25
 
     def _append(self, slot: Slot, line: Line) -> None:
         self.span = (self.span[0] if self.slots else line.start, line.end)
         self.slots.append(slot)
-
-    def _pass(self, text: str) -> None:
-        """A line of text: it ends a list that it comments on."""
-        is_revised = pattern("revision").search(text) or "wrong" in text
-        if (
-            is_revised
-            and self.slots
-            and self.slots[-1].index is not None
-            and not self.pieces[-1].index
-        ):
-            self.slots = [Slot(None, slot.index) for slot in self.slots]
-            return
-        is_remark = self.region is not None and not text.rstrip().endswith(":")
-        kinds = ("revision", "final", "draft", "example")
-        if not is_remark and any(pattern(kind).search(text) for kind in kinds):
-            self.flush()
 
     def _open(self, index: int, line: Line) -> None:
         """A number without a label: its label may follow."""
@@ -352,66 +268,40 @@ class _Listing:
 
     def _take(self, piece: Piece, line: Line) -> None:
         index, pending, self.pending = piece.index, self.pending, None
+        last = self.slots[-1].index if self.slots else None
         if index is None and pending is not None:
             index = None if self.has_skipped else pending
         elif pending is not None and pending != index and (self.slots or index == pending + 1):
             self._append(Slot(None, pending), line)
-        elif (
-            index is None
-            and self.slots
-            and self.slots[-1].index is not None
-            and self._restated(piece)
-        ):
+        elif index is None and last is not None and self._restated(piece, last):
             return
-        if self._is_new(piece, index):
+        is_other = last is not None or bool(self.pieces and piece.mark != self.pieces[-1].mark)
+        if any(slot.index == index for slot in self.slots) if index is not None else is_other:
             self.flush()
         if not self.pieces:
-            self.name = _name(piece, line, index)
+            self.name = "yaml" if piece.mark == "-" else "markdown"
+            if index is not None:
+                is_key = re.match(r"\s*(?:-\s)?\d+:\s", line.text)
+                self.name = "yaml" if is_key else "numbered"
         self._append(Slot(piece.label, index), line)
         self.pieces.append(piece)
 
-    def _restated(self, piece: Piece) -> bool:
+    def _restated(self, piece: Piece, index: int) -> bool:
         """True for a second label of the same nugget; it counts if the first was in a sentence."""
         last = self.pieces[-1]
-        if last.index is not None and last.kind != "said":
+        if last.index is not None and not last.is_said:
             return False
         if piece.label != self.slots[-1].label:
-            label = piece.label if last.kind == "said" and piece.kind != "said" else None
-            self.slots[-1] = Slot(label, self.slots[-1].index)
+            label = piece.label if last.is_said and not piece.is_said else None
+            self.slots[-1] = Slot(label, index)
         return True
-
-    def _is_new(self, piece: Piece, index: int | None) -> bool:
-        """True if an entry cannot go on with the list: its number was there, or it has none."""
-        if not self.pieces:
-            return False
-        if index is not None:
-            return any(slot.index == index for slot in self.slots)
-        return self.slots[-1].index is not None or piece.mark != self.pieces[-1].mark
 
     def flush(self) -> None:
         if self.pending is not None and self.slots:
             self.slots.append(Slot(None, self.pending))
         if self.pieces:
-            region = self.region
-            rule = (
-                "brackets"
-                if region
-                else "sentences"
-                if any(p.kind == "said" for p in self.pieces)
-                else "list"
-            )
-            answer = _answer(
-                region.format if region else self.name, rule, self.span, self.slots, self.pieces
-            )
-            if region is not None and region.is_cut and self.slots[-1].label is None:
-                answer = replace(answer, is_cut=True)
-            self.answers.append(answer)
+            name, rule = (self.region.format, "brackets") if self.region else (self.name, "list")
+            answer = _answer(name, rule, self.span, self.slots, self.pieces)
+            is_cut = self.region is not None and self.region.is_cut and not self.slots[-1].label
+            self.answers.append(replace(answer, is_cut=is_cut))
         self.slots, self.pieces, self.pending = [], [], None
-
-
-def _name(piece: Piece, line: Line, index: int | None) -> str:
-    if index is not None:
-        return "yaml" if re.match(r"\s*(?:-\s)?\d+:\s", line.text) else "numbered"
-    if line.fence in ("yaml", "yml", "markdown", "md", "csv"):
-        return {"yml": "yaml", "md": "markdown"}.get(line.fence, line.fence)
-    return "yaml" if piece.mark == "-" else "markdown"

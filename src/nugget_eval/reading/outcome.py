@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from nugget_eval.reading.spellings import Label
 
-FORMAT_TYPES = (
-    *("json", "markdown", "csv", "yaml", "xml", "adaptive"),
-    *("tsv", "numbered", "python_list", "pipe"),
-)
+FormatType = Literal[
+    "json", "markdown", "csv", "yaml", "xml", "adaptive", "tsv", "numbered", "python_list", "pipe"
+]
+FORMAT_TYPES: tuple[FormatType, ...] = get_args(FormatType)
 """Output formats that a judge can be asked for; ``adaptive`` leaves the choice to the judge."""
 
-FormatUsed = Literal[
-    "json",
-    "markdown",
-    "csv",
-    "yaml",
-    "xml",
-    "tsv",
-    "numbered",
-    "python_list",
-    "pipe",
-    "prose",
-    "empty",
-    "failed",
-]
+FormatUsed = FormatType | Literal["prose", "empty", "failed"]
 """``prose`` is an answer in sentences, ``empty`` a reply without text, ``failed`` any other."""
 
 ErrorType = Literal[
@@ -75,7 +62,6 @@ class LabelReading:
     rule: str | None = None
     span: Span | None = None
     found: int = 0
-    repairs: tuple[str, ...] = ()
     conforms: bool | None = None
 
     @property

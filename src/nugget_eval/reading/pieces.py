@@ -7,15 +7,12 @@ The smallest unit of every notation: ``1. support``, ``Nugget 2 (opening): not_s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, lru_cache
-from typing import Literal
 
 from nugget_eval.reading.spellings import MARK, MARKS, SPELLING, Label, label_of, spelled
 from nugget_eval.reading.words import alternatives, ordinals, pattern
 
-CARDINALS = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7}
-CARDINALS |= {"eight": 8, "nine": 9, "ten": 10}
 _ROMAN = {"i": 1, "ii": 2, "iii": 3, "iv": 4, "v": 5, "vi": 6, "vii": 7, "viii": 8}
 _CLOSING = " \t\r\n\"'`*_()[]{}<>.,;:!|。"
 _BULLET = re.compile(
@@ -42,16 +39,15 @@ class Slot:
 class Piece:
     """What one line says. ``before`` is the text in front of the label, ``after`` that behind it.
 
-    ``bare`` is a label, ``explained`` one with a remark, ``field`` one after its name (``Label:``),
-    ``ended`` one after the nugget; ``said`` a label in a sentence; ``header`` a number without a label.
+    ``is_said``: the line has labels, but none of them stands where a label of the list does.
     """
 
-    kind: Literal["bare", "explained", "ended", "field", "header", "said", "text"]
     label: Label | None = None
     index: int | None = None
     mark: str = ""
     before: str = ""
     after: str = ""
+    is_said: bool = False
 
 
 @cache
@@ -65,9 +61,8 @@ def _index_pattern() -> re.Pattern[str]:
         r"[\s>]{0,9}(?P<mark>[-*+](?=[\s*✅❌⚠])|•|->|=>|→)?[ \t]*(?:\[[ x]\]\s)?[\s*_`\"'()\[\]]{0,6}"
         r"(?:[✅✔✓❌✗⚠🟢🟡🔴]\s*)?#{0,4}[ \t*_`\"'(\[#]{0,6}"
         r"(?:the |der |die |das |le |la |l'|el |los |o |il |(?:label|verdict) for )?(?:"
-        rf"{noun}[\s_#.:№(-]{{0,5}}(?:n[ro]?\.? ?)?(?:(?P<number>\d{{1,4}})(?:\s?/\s?\d+|번)?"
-        rf"|(?<=\s)(?P<cardinal>{'|'.join(CARDINALS)})\b|(?<=[\s_])(?P<letter>[a-j])"
-        rf"(?={after}(?:[.):\]–—=-]|\Z)))(?![\d.]\d)(?!{more})"
+        rf"{noun}[\s_#.:№(-]{{0,5}}(?:n[ro]?\.? ?)?"
+        rf"(?P<number>\d{{1,4}})(?:\s?/\s?\d+|번)?(?![\d.]\d)(?!{more})"
         rf"|(?P<plain>\d{{1,4}})(?={after}(?:[.):\]=–—、→|/]|,(?!\s?\d)|->|=>|-)(?!\d)|(?<=#\d)\s)"
         r"|(?P<single>[a-j]|i{1,3}|iv|vi{0,3})(?=[.):])"
         rf"|(?:{noun}\s)?(?:{words})(?![\w-])(?:\s(?:one|{noun}))?(?={after}(?:[.):,、—–→]|->|-\s|\Z))"
@@ -78,11 +73,8 @@ def _index_pattern() -> re.Pattern[str]:
 def _index_of(match: re.Match[str]) -> int:
     if match["number"] or match["plain"]:
         return int(match["number"] or match["plain"])
-    if match["cardinal"]:
-        return CARDINALS[match["cardinal"]]
-    if match["letter"] or match["single"]:
-        single: str = match["letter"] or match["single"]
-        return _ROMAN.get(match["single"], ord(single[0]) - 96)
+    if match["single"]:
+        return _ROMAN.get(match["single"], ord(match["single"][0]) - 96)
     return next(n for n in ordinals() if match[f"o{n}"])
 
 
@@ -90,50 +82,49 @@ def _index_of(match: re.Match[str]) -> int:
 def read_piece(text: str) -> Piece:
     """What a short text (at most one line) says about one nugget."""
     if len(text) > 4000:
-        return Piece("text")
+        return Piece()
     number = _index_pattern().match(text.lower())
     start = number or _BULLET.match(text)
     assert start is not None
     index, mark = (_index_of(number) if number else None), start["mark"] or ""
     body = text[start.end() :]
-    label = label_of(body) or label_of(text[start.start("gap") :] if number else text)
     found = list(SPELLING.finditer(body))
     if not found:
-        return Piece("header" if number else "text", None, index, mark, body)
-    if contradicts_mark(text, found[-1]):
-        return Piece("said", None, index, mark)
+        return Piece(None, index, mark, body)
+    denied = Piece(None, index, mark, is_said=True)
+    if _contradicts_mark(text, found[-1]):
+        return denied
+    label = label_of(body) or label_of(text[start.start("gap") :] if number else text)
     if label:
-        before = body[: found[0].start()]
-        return Piece("field" if before.strip(_CLOSING) else "bare", label, index, mark, before)
-    return _with_mentions(body, found, index, mark)
+        return Piece(label, index, mark, body[: found[0].start()])
+    hit = _slot_of(body, found)
+    return _with_remark(denied, body, hit) if hit else replace(denied, before=body)
 
 
-def _with_mentions(body: str, found: list[re.Match[str]], index: int | None, mark: str) -> Piece:
-    """A text with labels in it: the label begins it, ends it, or stands in a sentence."""
-    said = Piece("said", None, index, mark, body)
-    first, hits = found[0], [match for match in found if _is_slot(body, match)]
+def _with_remark(denied: Piece, body: str, hit: re.Match[str]) -> Piece:
+    """What a label says that begins or ends a text; the rest may take it back."""
+    before, after = body[: hit.start()], body[hit.end() :]
+    is_number = (denied.index is None and re.fullmatch(r"\W*\d+\W*", after)) or _NEXT.match(after)
+    is_denied = re.search(r"\b(?:no|not|against|never|kein|nicht)[\W_]*\Z", before.lower())
+    is_second = label_of(before.strip(_CLOSING + "=-–—→")) is not None
+    if is_number or is_denied or is_second or is_reserved(hit, after):
+        return denied
+    is_first = not before.strip(_CLOSING + "-–—")
+    before, after = ("", after) if is_first else (before, "")
+    return Piece(spelled(hit), denied.index, denied.mark, before, after)
+
+
+def _slot_of(body: str, found: list[re.Match[str]]) -> re.Match[str] | None:
+    """Which of the labels in a text stands where a label does: it begins the text, or ends it."""
+    hits = [match for match in found if _is_slot(body, match)]
+    first = found[0]
     is_first = first in hits and not body[: first.start()].strip(_CLOSING + "-–—")
     hit = first if is_first else hits[-1] if len({spelled(m) for m in hits}) == 1 else None
-    if hit is None or spelled(hit) is None or _is_taken_back(body, hit, found):
-        return said
-    before, after = body[: hit.start()], body[hit.end() :]
-    is_number = (index is None and re.fullmatch(r"\W*\d+\W*", after)) or _NEXT.match(after)
-    is_denied = re.search(r"\b(?:no|not|against|never|kein|nicht)[\W_]*\Z", before.lower())
-    if (
-        is_number
-        or is_denied
-        or label_of(before.strip(_CLOSING + "=-–—→"))
-        or is_reserved(hit, after)
-    ):
-        return Piece("said", None, index, mark)
-    if is_first:
-        return Piece("explained", spelled(hit), index, mark, "", after)
-    name = before.lower().rstrip(_CLOSING + "=")[-20:]
-    kind: Literal["field", "ended"] = "field" if pattern("verdict").search(name) else "ended"
-    return Piece(kind, spelled(hit), index, mark, before)
+    is_label = hit is not None and spelled(hit) and not _is_taken_back(body, hit, found)
+    return hit if is_label else None
 
 
-def contradicts_mark(text: str, match: re.Match[str]) -> bool:
+def _contradicts_mark(text: str, match: re.Match[str]) -> bool:
     """True for ``❌ support`` and ``!support``."""
     sign = None if text.isascii() else MARK.search(text)
     is_negated = match.start() > 0 and match.string[match.start() - 1] in "!¬~"

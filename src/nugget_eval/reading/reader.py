@@ -15,25 +15,31 @@ from lm_eval.formats.readers.reply import find_thinking, is_refusal
 from lm_eval.formats.readers.text import fold
 from nugget_eval.reading import brackets, tags
 from nugget_eval.reading.answers import LabelList, conforms, decide, judged, unread
-from nugget_eval.reading.copies import is_copied, without_copies
+from nugget_eval.reading.copies import without_copies
 from nugget_eval.reading.lines import read_lines
 from nugget_eval.reading.outcome import LabelReading, LabelTuple, Span
 from nugget_eval.reading.prose import read_prose
-from nugget_eval.reading.spellings import SPELLING, label_of
+from nugget_eval.reading.spellings import SPELLING
 from nugget_eval.reading.words import alternatives
 
 LONGEST_REPLY = 8_000_000
 """Characters; a longer reply is not read."""
 
-_STRUCK_OUT = re.compile(
-    r"(?<!~)~~(?![~\s])[^~\n]{1,1000}~~(?!~)|<(?P<tag>del|s|strike)>[^<>\n]{1,1000}</(?P=tag)>"
+_MARKS = {
+    **dict.fromkeys(map(ord, "・●▪‣◦➤■▶►○□∙·◆◇★☆※⁃➢✦🔹🔸👉"), "•"),
+    **dict.fromkeys(map(ord, "⇒⟶⟹➔➜➝➞➡➙➛⮕↦⇨"), "→"),
+}
+_CIRCLED = re.compile("(\\d)\ufe0f?\u20e3|([①-⑨❶-❾➀-➈➊-➒⑴-⑼⒈-⒐])\\s?")
+_LATEX = re.compile(r"\\(?:boxed|text\w{0,2}|math\w{0,2})\s?(?=\{)|\\(?=[\[\]*-])")
+_MEMBER = re.compile(
+    r"\b\w{0,20}?label\w{0,10}?(?:\.|::|_|\(?[\"']?(?<=[(\"']))(?=(?:not|partial|un)?_?support|partial)",
+    re.IGNORECASE,
 )
 _REASONING_FIELD = re.compile(
     r"^[ \t]*(?:\(?\d{1,4}[.):][ \t]*)?(?:[-*•][ \t]*)?[*_`]{0,2}(?:nugget|snippet|rationale|decision)"
     r"[ \t]*=[^\n]*",
     re.MULTILINE | re.IGNORECASE,
 )
-_TOKEN = re.compile(r"[^\s,;|\[\]{}\"'()*`<>:.]+")
 _STEM = re.compile(r"upport|artial", re.IGNORECASE)
 
 
@@ -43,15 +49,13 @@ def read_labels(
     *,
     format_type: str | None = None,
     case_sensitive: bool = False,
-    plain_words: bool = False,
     data: Sequence[str] = (),
 ) -> LabelReading:
     """Read the labels that ``response`` gives to ``expected_count`` nuggets.
 
     ``format_type`` is the format that was asked for: of two answers that differ, the last one counts
-    if it alone is in that format. ``case_sensitive`` accepts lower-case labels only; ``plain_words``
-    also accepts yes, true, no, false, none and maybe, if each slot holds one word. ``data`` is what the
-    judge was shown (query, passage, nuggets): copies of it in the reply are not its answer.
+    if it alone is in that format. ``case_sensitive`` accepts lower-case labels only. ``data`` is what
+    the judge was shown (query, passage, nuggets): copies of it in the reply are not its answer.
     """
     count = expected_count if type(expected_count) is int and expected_count > 0 else 0
     if not count:
@@ -61,9 +65,9 @@ def read_labels(
     elif len(response) > LONGEST_REPLY:
         reading = unread(count, "failed", "format_error", f"longer than {LONGEST_REPLY} characters")
     else:
-        text = _plain_marks(fold(_CIRCLED.sub(_number_of, response)))
-        if plain_words:
-            text = _spelled_out(text)
+        text = fold(_CIRCLED.sub(_number_of, response)).translate(_MARKS)
+        for names in (_LATEX, _MEMBER):
+            text = names.sub(lambda name: " " * len(name[0]), text)
         if case_sensitive:
             text = SPELLING.sub(lambda m: m[0] if m[0].islower() else "x" * len(m[0]), text)
         reading = _read(text, count, format_type, data)
@@ -106,19 +110,6 @@ def strip_thinking_reasoning_blocks(text: str) -> str:
 
 # Steps
 
-_MARKS = {
-    **dict.fromkeys(map(ord, "・●▪‣◦➤■▶►○□∙·◆◇★☆※⁃➢✦🔹🔸👉"), "•"),
-    **dict.fromkeys(map(ord, "⇒⟶⟹➔➜➝➞➡➙➛⮕↦⇨"), "→"),
-}
-_LATEX = re.compile(r"\\(?:boxed|text\w{0,2}|math\w{0,2})\s?(?=\{)|\\(?=[\[\]*-])")
-_MEMBER = re.compile(
-    r"\b\w{0,20}?label\w{0,10}?(?:\.|::|_|\(?[\"']?(?<=[(\"']))(?=(?:not|partial|un)?_?support|partial)",
-    re.IGNORECASE,
-)
-
-
-_CIRCLED = re.compile("(\\d)\ufe0f?\u20e3|([①-⑨❶-❾➀-➈➊-➒⑴-⑼⒈-⒐])\\s?")
-
 
 def _number_of(match: re.Match[str]) -> str:
     """A digit in a circle or on a key, as ``1.``."""
@@ -126,34 +117,23 @@ def _number_of(match: re.Match[str]) -> str:
     return f"{digit}.".ljust(len(match[0]))[: len(match[0])]
 
 
-def _plain_marks(text: str) -> str:
-    """``text`` of equal length with one kind of bullet and arrow, without ``Label.`` and escapes."""
-    if not text.isascii():
-        text = text.translate(_MARKS)
-    if '\\"' in text and text.count('"') == text.count('\\"'):
-        text = text.replace('\\"', ' "').replace("\\n", " \n")
-    if "\\" in text:
-        text = _LATEX.sub(lambda name: " " * len(name[0]), text)
-    return _MEMBER.sub(lambda name: " " * len(name[0]), text)
-
-
 def _read(text: str, count: int, format_type: str | None, data: Sequence[str]) -> LabelReading:
     thinking, open_at = find_thinking(text)
-    shown = blank(text, thinking)
-    shown, has_copies = without_copies(shown, data)
-    shown = _own_words(shown)
-    listed, found = _collect(shown, format_type)
+    shown = _own_words(without_copies(blank(text, thinking), data))
+    listed, found = _collect(shown)
     answers = judged(listed, found)
-    answers = [_unless_copied(shown, answer, answers, data, has_copies) for answer in answers]
     reading = decide(listed, answers, count, format_type)
     own = blank(shown, _apart(answer.span for answer in answers if answer.excluded), "x")
-    if reading is None or not reading.is_complete:
-        reading = _said(own, reading, count)
-    else:
-        reading = _amended(own, reading, count)
+    if reading is not None and reading.is_complete:
+        return _unless_corrected(own, reading, count)
+    said = read_prose(own, count)
     if reading is None:
-        return _nothing(shown, answers, count, is_unclosed=open_at is not None)
-    return reading
+        return said or _nothing(shown, answers, count, is_unclosed=open_at is not None)
+    is_ambiguous = reading.error_type in ("ambiguous", "count_mismatch")
+    if is_ambiguous or said is None or not said.is_complete:
+        return reading
+    pairs = zip(said.labels, reading.labels, strict=True)
+    return said if all(a == b for a, b in pairs if b) else reading
 
 
 def _widened(text: str, span: Span | None) -> Span | None:
@@ -161,11 +141,10 @@ def _widened(text: str, span: Span | None) -> Span | None:
     if span is None:
         return None
     start, end = span
-    while start > 0 and text[start - 1] in "\"'[({":
-        start -= 1
-    while end < len(text) and text[end] in "\"'])}":
-        end += 1
-    return start, end
+    return (
+        len(text[:start].rstrip("\"'[({")),
+        len(text) - len(text[end:].lstrip("\"'])}")),
+    )
 
 
 def blank(text: str, spans: Iterable[Span], by: str = "") -> str:
@@ -176,17 +155,7 @@ def blank(text: str, spans: Iterable[Span], by: str = "") -> str:
         size = end - start
         pieces += (text[at:start], by * size or ("\n" + " " * (size - 2) + "\n")[:size])
         at = end
-    return "".join(pieces) + text[at:] if pieces else text
-
-
-def _spelled_out(text: str) -> str:
-    """``text`` with plain words as labels, if it holds nothing but these and numbers."""
-    tokens = _TOKEN.findall(text)
-    if not all(
-        label_of(token, plain_words=True) or re.fullmatch(r"[-+•#]?\d*", token) for token in tokens
-    ):
-        return text
-    return _TOKEN.sub(lambda token: label_of(token[0], plain_words=True) or token[0], text)
+    return "".join(pieces) + text[at:]
 
 
 @cache
@@ -198,67 +167,29 @@ def _turn_pattern() -> re.Pattern[str]:
 
 
 def _own_words(text: str) -> str:
-    """``text`` up to where someone else speaks, without struck-out words and reasoning fields."""
-    if "\n" in text:
-        label = _STEM.search(text)
-        turn = _turn_pattern().search(text.lower(), label.start()) if label else None
-        text = text[: turn.start()] if turn else text
-    if "~~" in text or "</" in text:
-        text = _STRUCK_OUT.sub(lambda struck: " " * len(struck[0]), text)
-    if "=" in text:
-        text = _REASONING_FIELD.sub(lambda field: " " * len(field[0]), text)
-    if text.lstrip()[:1] == ">" and all(
-        line.lstrip()[:1] == ">" for line in text.split("\n") if line.strip()
-    ):
-        text = re.sub(r"^([ \t]*)>", r"\1 ", text, flags=re.MULTILINE)
-    return text
+    """``text`` up to where someone else speaks, without reasoning fields."""
+    label = _STEM.search(text)
+    turn = _turn_pattern().search(text.lower(), label.start()) if label else None
+    text = text[: turn.start()] if turn else text
+    return _REASONING_FIELD.sub(lambda field: " " * len(field[0]), text)
 
 
-def _collect(text: str, format_type: str | None) -> tuple[str, list[LabelList]]:
+def _collect(text: str) -> tuple[str, list[LabelList]]:
     """``text`` with tags and brackets as lines, and every possible answer in it."""
     if _STEM.search(text) is None:
         return text, []
-    flat, marked, is_open = tags.as_lines(text) if "<" in text else (text, [], False)
-    listed, regions = brackets.as_lines(flat) if re.search(r"[\[{(]", flat) else (flat, [])
+    flat = tags.as_lines(text) if "<" in text else text
+    listed, regions = brackets.as_lines(flat) if re.search(r"[\[{]", flat) else (flat, [])
     answers = read_lines(listed, regions)
     for i, answer in enumerate(answers):
         start, stop = answer.span
-        is_final = any(first <= start and stop <= last + 1 for first, last in marked[:50])
-        is_xml = (
+        if (
             flat is not text
             and answer.rule == "list"
             and re.search(r"</?\w", text[start - 1 : stop])
-        )
-        is_menu = text[start:stop].strip(" \t\"'`") == _MENU and format_type not in (
-            None,
-            "pipe",
-            "adaptive",
-        )
-        answers[i] = replace(
-            answer,
-            format="xml" if is_xml else answer.format,
-            is_cut=answer.is_cut or bool(is_xml and is_open and stop >= len(text.rstrip())),
-            is_final=is_final,
-            excluded="menu" if is_menu else answer.excluded,
-        )
+        ):
+            answers[i] = replace(answer, format="xml")
     return listed, answers
-
-
-_MENU = "support|partial_support|not_support"
-
-
-def _unless_copied(
-    text: str,
-    answer: LabelList,
-    answers: Sequence[LabelList],
-    data: Sequence[str],
-    has_copies: bool,
-) -> LabelList:
-    """The answer, set aside if the data holds the same list and the reply has others or copies more."""
-    if answer.excluded or not data or not is_copied(text[slice(*answer.span)], data):
-        return answer
-    others = [each for each in answers if not each.excluded and each is not answer]
-    return answer.without("copy") if others or has_copies else answer
 
 
 def _apart(spans: Iterable[Span]) -> Iterator[Span]:
@@ -278,35 +209,12 @@ def _correction() -> re.Pattern[str]:
     )
 
 
-def _amended(text: str, reading: LabelReading, count: int) -> LabelReading:
-    """The reading with the labels that a sentence after it corrects; ambiguous if that is not clear."""
-    assert reading.span is not None
-    found = _correction().search(text.lower(), reading.span[1])
-    if found is None:
+def _unless_corrected(text: str, reading: LabelReading, count: int) -> LabelReading:
+    """The reading, or ambiguous if a sentence after it corrects a label."""
+    found = _correction().search(text.lower(), reading.span[1] if reading.span else 0)
+    if found is None or not re.search(r"(?:partial|not)_support", text[found.end() :]):
         return reading
-    tail = text[found.end() :]
-    if not re.search(r"(?:partial|not)_support", tail):
-        return reading
-    said = decide(tail, judged(tail, read_lines(tail)), count, None)
-    if said is None or not any(said.labels):
-        said = read_prose(tail, count)
-    if said is not None and any(said.labels):
-        labels = tuple(new or old for new, old in zip(said.labels, reading.labels, strict=True))
-        return replace(reading, labels=labels)
-    return unread(count, reading.format_used, "ambiguous", "a correction that is not clear")
-
-
-def _said(text: str, reading: LabelReading | None, count: int) -> LabelReading | None:
-    """The reading of sentences, if lists hold no answer or only a part of the same one."""
-    said = read_prose(text, count)
-    if said is None or (
-        reading is not None and (reading.error_type in ("ambiguous", "count_mismatch"))
-    ):
-        return reading
-    if reading is None:
-        return said
-    agrees = all(a == b for a, b in zip(said.labels, reading.labels, strict=True) if a and b)
-    return said if said.is_complete and agrees else reading
+    return unread(count, reading.format_used, "ambiguous", "a label is corrected after the list")
 
 
 def _nothing(

@@ -55,26 +55,17 @@ def _items(response: str) -> Iterator[Reasoned]:
     for i, event in enumerate(events):
         end = events[i + 1].start() if i + 1 < len(events) else len(response)
         name = (event["field"] or "").lower()
-        if name and name not in fields:
-            fields[name] = _value(response[event.end() : end])
-        elif name:
-            yield _reasoned(number, fields)
-            number, fields = None, {name: _value(response[event.end() : end])}
-        elif event["number"] or event["end"]:
+        if not name or name in fields:
             yield _reasoned(number, fields)
             number, fields = int(event["number"]) if event["number"] else None, {}
+        if name:
+            fields[name] = _value(response[event.end() : end])
     yield _reasoned(number, fields)
 
 
 def _reasoned(number: int | None, fields: dict[str, str]) -> Reasoned:
-    decision = fields.get("decision")
-    return Reasoned(
-        number,
-        fields.get("nugget"),
-        fields.get("snippet"),
-        fields.get("rationale"),
-        label_of(decision) if decision is not None else None,
-    )
+    nugget, snippet, rationale = map(fields.get, ("nugget", "snippet", "rationale"))
+    return Reasoned(number, nugget, snippet, rationale, label_of(fields.get("decision", "")))
 
 
 def _value(source: str) -> str:

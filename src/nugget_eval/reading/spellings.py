@@ -35,12 +35,6 @@ SPELLING = re.compile(
 )
 """One spelling of a label in running text; ``spelled`` names it."""
 
-# Words that are labels only if every slot holds one word and the caller allows it.
-_PLAIN_WORDS: dict[str, Label] = {
-    **dict.fromkeys(("yes", "true"), LABELS[0]),
-    "maybe": LABELS[1],
-    **dict.fromkeys(("no", "false", "none"), LABELS[2]),
-}
 # A mark beside a label says the same as the label, or the text is not a label.
 MARKS: dict[str, Label] = {
     **dict.fromkeys("✅✔☑✓🟢👍", LABELS[0]),
@@ -58,20 +52,11 @@ def spelled(match: re.Match[str]) -> Label | None:
     return {"yes": LABELS[0], "partial": LABELS[1], "no": LABELS[2]}.get(match.lastgroup or "")
 
 
-def label_of(text: str, *, case_sensitive: bool = False, plain_words: bool = False) -> Label | None:
-    """The label that ``text`` as a whole spells, or None.
-
-    ``case_sensitive`` accepts lower case only. ``plain_words`` adds yes, no, true, false, none and
-    maybe.
-    """
+def label_of(text: str) -> Label | None:
+    """The label that ``text`` as a whole spells, or None."""
     if len(text) > _LONGEST:
         text = text.strip()
-    if len(text) > _LONGEST or (case_sensitive and text != text.lower()):
-        return None
-    label = _label_of(text)
-    if label is None and plain_words:
-        return _PLAIN_WORDS.get(text.strip(_EDGES).lower())
-    return label
+    return _label_of(text) if len(text) <= _LONGEST else None
 
 
 @lru_cache(maxsize=16384)

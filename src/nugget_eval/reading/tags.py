@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 
-from nugget_eval.reading.outcome import Span
 from nugget_eval.reading.spellings import label_of
 from nugget_eval.reading.words import pattern
 
@@ -21,16 +20,14 @@ _NUMBER = re.compile(
 _LABEL = re.compile(r"(?:label|verdict|decision|assignment|value)\s?=\s?[\"']([\w -]{4,24})[\"']")
 _INLINE = {"b", "i", "em", "strong", "code", "span", "u", "a", "font", "mark", "sub", "sup"}
 _INLINE |= {"small", "p", "div", "pre", "h1", "h2", "h3", "h4", "summary", "details"}
-_ANSWER = re.compile(r"(?:final_?)?(?:answers?|output|response|results?|labels?|final)")
+_HIDDEN = {"del", "s", "strike"}
 
 
-def as_lines(text: str) -> tuple[str, list[Span], bool]:
-    """``text`` with its tags as lines, the spans of answer elements, and if it ends inside one."""
+def as_lines(text: str) -> str:
+    """``text`` with its tags as lines; what is struck out or in a reasoning element is blanked."""
     pieces: list[str] = []
-    answers: list[Span] = []
-    opened: dict[str, int] = {}
     unclosed: set[str] = set()
-    at, is_open = 0, False
+    at = 0
     lowered = text.lower()
     for tag in _TAG.finditer(text):
         if tag.start() < at:
@@ -38,32 +35,23 @@ def as_lines(text: str) -> tuple[str, list[Span], bool]:
         size, name = tag.end() - tag.start(), (tag["name"] or "").lower()
         pieces.append(text[at : tag.start()])
         at = tag.end()
-        if tag["close"]:
-            pieces.append(
-                " |".ljust(size)
-                if name in ("td", "th")
-                else "\n".rjust(size)
-                if name not in _INLINE
-                else " " * size
-            )
-            if _ANSWER.fullmatch(name) and name in opened:
-                answers.append((opened.pop(name), tag.start()))
-            is_open = False
-            continue
-        if name:
-            pieces.append(_opening(name, tag["attributes"] or "", size))
-            opened.setdefault(name, tag.end())
-            is_open = not (tag["attributes"] or "").endswith("/") and name not in _INLINE
-        else:
+        if not name:
             pieces.append(" " * size)
-        if pattern("reasoning").fullmatch(name) and name not in unclosed:
+        elif not tag["close"]:
+            pieces.append(_opening(name, tag["attributes"] or "", size))
+        elif name in ("td", "th"):
+            pieces.append(" |".ljust(size))
+        else:
+            pieces.append(("" if name in _INLINE else "\n").rjust(size))
+        is_hidden = name in _HIDDEN or pattern("reasoning").fullmatch(name)
+        if is_hidden and not tag["close"] and name not in unclosed:
             end = lowered.find(f"</{name}", at)
             if end < 0:
                 unclosed.add(name)
             else:
                 pieces.append(" " * (end - at))
                 at = end
-    return "".join(pieces) + text[at:], answers, is_open
+    return "".join(pieces) + text[at:]
 
 
 def _opening(name: str, attributes: str, size: int) -> str:
