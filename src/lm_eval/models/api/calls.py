@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import operator
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property, partial
@@ -168,7 +169,7 @@ class ServerCaller:
         """Raise an error that every request would meet, such as a wrong address; one request is sent."""
         small = {"until": [], "max_gen_toks": 1, "temperature": 0.0}
         try:
-            self.run(self.ask(None, ["a"], lambda _: None, generate=True, gen_kwargs=small))
+            self.run(self.ask("", ["a"], lambda _: None, generate=True, gen_kwargs=small))
         except ModelError as error:
             if isinstance(error, RequestError) and error.stops_run:
                 raise
@@ -186,7 +187,7 @@ class ServerCaller:
 
     async def ask(
         self,
-        task: str | None,
+        task: str,
         messages: list[Any],
         read: Callable[[Any], T],
         *,
@@ -198,7 +199,7 @@ class ServerCaller:
         """What ``read`` makes of the server's reply, or of what a subclass returns instead.
 
         A request whose reply makes ``read`` raise ``BrokenBody`` is sent again, unless a subclass
-        sends it. The costs count for ``task``. ``more`` is for ``_create_payload``.
+        sends it. The costs count for ``task``, if it has a name. ``more`` is for ``_create_payload``.
         """
         retries = 0
         try:
@@ -225,10 +226,8 @@ class ServerCaller:
             raise
         except Exception as error:
             raise self._own_fault(error) from error
-        if task is not None:
-            used = self.tokens_used(outputs) or Usage(tokens_in=_tokens_in(messages))
-            used.requests, used.retries = 1, retries
-            self.usage.setdefault(task, Usage()).add(used)
+        if task:
+            self._count(task, outputs, Usage(tokens_in=_tokens_in(messages)), retries=retries)
         return value
 
     async def send(
@@ -263,13 +262,6 @@ class ServerCaller:
         if model.addresses == asked:
             model.move_to(right, because=f"{shown_address(asked[0])} answered {error.status}")
         return True
-
-    def tokens_used(self, outputs: Any) -> Usage | None:
-        """What a reply, or each of several, says that it cost; None if it does not."""
-        replies = outputs if isinstance(outputs, list | tuple) else (outputs,)
-        used = [self._model.parse_usage(reply) for reply in replies if isinstance(reply, Mapping)]
-        known = [usage for usage in used if usage is not None]
-        return Usage.total(known) if known else None
 
     async def _ask_subclass(
         self, messages: list[Any], ctxlens: list[int] | None, options: dict[str, Any]
@@ -401,15 +393,15 @@ class ServerCaller:
 
     async def generate(self, job: GenerationJob) -> list[Reply]:
         """The replies to a job's prompts."""
-        if job.grammar is not None:
-            return [await self.enforcer.reply(job, job.grammar)]
+        if job.grammar is not None and job.grammar.opening is not None:
+            return [await self.enforcer.reply_in_two(job, job.grammar, job.grammar.opening)]
         try:
             return await self.ask(
                 job.task,
                 job.messages,
                 partial(self._read, job),
                 generate=True,
-                gen_kwargs=job.gen_kwargs(),
+                gen_kwargs=self._gen_kwargs(job),
                 seed=job.seed,
             )
         except RequestError as error:
@@ -417,15 +409,20 @@ class ServerCaller:
                 raise
             return [Reply("", finish="refused")]
 
+    def _gen_kwargs(self, job: GenerationJob) -> dict[str, Any]:
+        return (
+            job.gen_kwargs() if job.grammar is None else self.enforcer.gen_kwargs(job, job.grammar)
+        )
+
     def _read(self, job: GenerationJob, outputs: Any) -> list[Reply]:
         """The replies to a job, each without its reasoning and up to the first stop string."""
-        replies = []
-        for reply in self.read_replies(outputs, len(job.messages)):
-            answer = without_reasoning(reply, self._model.think_end_token)
-            cut = cut_reply(answer, job.stops)
-            self.cut_replies += cut is not answer
-            replies.append(cut)
-        return replies
+        replies = self.read_replies(outputs, len(job.messages))
+        if job.grammar is not None:
+            return [self.enforcer.read(replies[0], job.grammar)]
+        answers = [without_reasoning(reply, self._model.think_end_token) for reply in replies]
+        cut = [cut_reply(answer, job.stops) for answer in answers]
+        self.cut_replies += sum(map(operator.is_not, cut, answers))
+        return cut
 
     def read_replies(self, outputs: Any, count: int) -> list[Reply]:
         """The texts in a server's reply to ``count`` prompts."""
@@ -442,24 +439,24 @@ class ServerCaller:
 
     def payload(self, job: GenerationJob) -> dict[str, Any]:
         """The body of a request for a job, for whoever sends it."""
-        gen_kwargs = job.gen_kwargs()
-        if job.grammar is not None:
-            gen_kwargs = self.enforcer.gen_kwargs(job, job.grammar)
         body: dict[str, Any] = self._model.request_body(
-            job.messages, generate=True, gen_kwargs=gen_kwargs, seed=job.seed
+            job.messages, generate=True, gen_kwargs=self._gen_kwargs(job), seed=job.seed
         )
         return body
 
     def read_job(self, job: GenerationJob, outputs: Any) -> Reply:
         """The reply to a job in what somebody else received; its costs count for the job's task."""
-        if job.grammar is not None:
-            reply = self.enforcer.read(outputs, job.grammar)
-        else:
-            (reply,) = self._read(job, outputs)
-        used = self.tokens_used(outputs) or Usage()
-        used.requests = 1
-        self.usage.setdefault(job.task, Usage()).add(used)
+        (reply,) = self._read(job, outputs)
+        self._count(job.task, outputs, Usage())
         return reply
+
+    def _count(self, task: str, outputs: Any, guess: Usage, *, retries: int = 0) -> None:
+        """Count a reply for a task; ``guess`` counts if the reply does not say what it cost."""
+        replies = outputs if isinstance(outputs, list | tuple) else (outputs,)
+        told = [self._model.parse_usage(reply) for reply in replies if isinstance(reply, Mapping)]
+        used = Usage.total([usage for usage in told if usage is not None] or [guess])
+        used.requests, used.retries = 1, retries
+        self.usage.setdefault(task, Usage()).add(used)
 
     # -- scores ----------------------------------------------------------------------------------
 

@@ -80,78 +80,57 @@ class ServerEnforcer:
 
     def cannot_hold(self, grammar: Grammar) -> str | None:
         """Why the server cannot hold replies to a grammar; None if it can."""
-        is_listed = grammar.texts is not None
-        if is_listed not in self._known:
-            self._known[is_listed] = self._find(_LISTED if is_listed else _PATTERNED)
-        dialect = self._known[is_listed]
+        if (grammar.texts is not None) not in self._known:
+            self._find(_PATTERNED if grammar.texts is None else _LISTED)
+        dialect = self._dialect(grammar)
         if dialect is None:
             where, tried = shown_address(self._model.base_url), ", ".join(self._model.enforced_by)
             return f"{where} ignored or refused every request to enforce a reply ({tried})"
-        if self._fields(dialect, grammar) is None:
+        if fields(dialect, grammar, is_chat=self._model.is_chat) is None:
             return f"`{dialect}` cannot express a regular expression"
         return None
 
-    def _dialect(self, grammar: Grammar) -> Dialect:
-        """The name under which the server holds replies to such grammars, once one is known."""
-        dialect = self._known[grammar.texts is not None]
-        assert dialect is not None, "checked before anything is asked"
-        return dialect
+    def _dialect(self, grammar: Grammar) -> Dialect | None:
+        """The name under which the server holds replies to such grammars."""
+        return self._known[grammar.texts is not None]
 
-    def _fields(self, dialect: Dialect, grammar: Grammar) -> dict[str, Any] | None:
-        return fields(dialect, grammar, is_chat=self._model.is_chat)
-
-    def _find(self, grammar: Grammar) -> Dialect | None:
-        """The first name under which the server replies as the grammar allows."""
-        for dialect in self._model.enforced_by:
-            if self._fields(dialect, grammar) is None:
-                continue
-            try:
-                self._caller.run(self._ask(None, self._probe_job(), grammar, dialect))
-            except RequestError as error:
-                if error.status not in _REFUSED:
-                    raise
-            else:
-                return dialect
-        return None
-
-    def _probe_job(self) -> GenerationJob:
+    def _find(self, grammar: Grammar) -> None:
+        """Note the first name under which the server replies as the grammar allows."""
         message: Any = [{"role": "user", "content": _PROMPT}] if self._model.is_chat else _PROMPT
         if not self._model.is_chat and self._model.tokenized_requests:
             (message,) = self._model.encode_texts([_PROMPT])
         options = GenerationOptions.from_kwargs({"max_gen_toks": 64})
-        return GenerationJob("", (0,), [message], options, self._model.seed, ())
-
-    async def _ask(
-        self, task: str | None, job: GenerationJob, grammar: Grammar, dialect: Dialect
-    ) -> Reply:
-        """The reply to a job's prompt, held to a grammar; an error if the server did not hold it."""
-        return await self._caller.ask(
-            task,
-            job.messages,
-            lambda outputs: self._read(outputs, grammar, dialect),
-            generate=True,
-            gen_kwargs=self._gen_kwargs(job, grammar, dialect),
-            seed=job.seed,
-        )
+        job = GenerationJob("", (0,), [message], options, self._model.seed, (), grammar)
+        is_listed = grammar.texts is not None
+        for dialect in self._model.enforced_by:
+            if fields(dialect, grammar, is_chat=self._model.is_chat) is None:
+                continue
+            self._known[is_listed] = dialect
+            try:
+                self._caller.run(self._caller.generate(job))
+            except RequestError as error:
+                if error.status not in _REFUSED:
+                    raise
+            else:
+                return
+        self._known[is_listed] = None
 
     def gen_kwargs(self, job: GenerationJob, grammar: Grammar) -> dict[str, Any]:
         """The arguments of a request whose reply is held to a grammar."""
-        return self._gen_kwargs(job, grammar, self._dialect(grammar))
-
-    def _gen_kwargs(self, job: GenerationJob, grammar: Grammar, dialect: Dialect) -> dict[str, Any]:
-        gen_kwargs = {**job.gen_kwargs(), **(self._fields(dialect, grammar) or {})}
+        dialect = self._dialect(grammar)
+        assert dialect is not None, "checked before anything is asked"
+        held_by = fields(dialect, grammar, is_chat=self._model.is_chat) or {}
+        gen_kwargs = {**job.gen_kwargs(), **held_by}
         if not grammar.is_open or dialect == "response_format":
             gen_kwargs["until"] = []
         if dialect == "response_format":
             gen_kwargs["max_gen_toks"] += _WRAPPING
         return gen_kwargs
 
-    def read(self, outputs: Any, grammar: Grammar) -> Reply:
-        """The reply in what a server sent; an error if the grammar does not allow it."""
-        return self._read(outputs, grammar, self._dialect(grammar))
-
-    def _read(self, outputs: Any, grammar: Grammar, dialect: Dialect) -> Reply:
-        (reply,) = self._caller.read_replies(outputs, 1)
+    def read(self, reply: Reply, grammar: Grammar) -> Reply:
+        """What a server replied; an error if the grammar does not allow it."""
+        dialect = self._dialect(grammar)
+        assert dialect is not None, "checked before anything is asked"
         text = held_text(dialect, grammar, str(reply))
         if text is None and _is_cut(dialect, grammar, reply):
             return reply
@@ -163,27 +142,25 @@ class ServerEnforcer:
             )
         return Reply(text, finish=reply.finish, reasoning=reply.reasoning)
 
-    async def reply(self, job: GenerationJob, grammar: Grammar) -> Reply:
-        """The reply to a job, in one phase or in two.
+    async def reply_in_two(self, job: GenerationJob, grammar: Grammar, opening: str) -> Reply:
+        """The reply to a job: free reasons up to ``opening``, then the answer, held to the grammar.
 
         In a chat, the words that announce the answer are the user's next turn, because few servers
         continue a started reply.
         """
-        dialect = self._dialect(grammar)
-        if grammar.opening is None:
-            return await self._ask(job.task, job, grammar, dialect)
-        until = (grammar.opening, *job.options.until)
+        until = (opening, *job.options.until)
         options = replace(job.options, until=until)
         free = replace(job, grammar=None, options=options, stops=(*until, *job.stops))
         (reasons,) = await self._caller.generate(free)
         before = grammar.before_answer(str(reasons))
         limited = replace(job.options, max_gen_toks=min(grammar.longest, 256))
-        behind = [self._behind(job.messages[0], str(reasons), before, grammar.opening)]
-        gap, held = grammar.behind_opening() if self._model.is_chat else ("", grammar)
-        job = replace(job, messages=behind, options=limited)
-        answer = await self._ask(job.task, job, held, dialect)
-        text = f"{before}{gap}{answer}"
-        return Reply(text, finish=answer.finish, reasoning=reasons.reasoning)
+        behind = [self._behind(job.messages[0], str(reasons), before, opening)]
+        gap, held = "", replace(grammar, opening=None, may_lead=False)
+        if self._model.is_chat:
+            gap, held = grammar.behind_opening()
+        job = replace(job, messages=behind, options=limited, grammar=held)
+        (answer,) = await self._caller.generate(job)
+        return Reply(f"{before}{gap}{answer}", finish=answer.finish, reasoning=reasons.reasoning)
 
     def _behind(self, prompt: Any, reasons: str, before: str, opening: str) -> Any:
         """The prompt for the answer: the first prompt, followed by the reasons."""
