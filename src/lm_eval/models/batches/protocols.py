@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any
 from urllib.parse import quote
 
 from lm_eval.errors import RequestError
@@ -22,25 +23,11 @@ _DELETED = frozenset((404, 410))
 _FOUND_WITHIN_S = 300.0
 """How far the clock of a server may be behind ours."""
 
+Connection = Callable[..., Any]
+"""``(path, decode, body=None, kind=…, once=False)`` sends one request; without a body it is a GET.
 
-T = TypeVar("T")
-
-
-class Connection(Protocol):
-    """Sends one request to a provider; without a body it is a GET. ``once``: it is not sent again.
-
-    A reply that ``decode`` cannot read is asked for again, as one that broke off is.
-    """
-
-    def __call__(
-        self,
-        path: str,
-        decode: Callable[[bytes], T],
-        body: bytes | None = None,
-        *,
-        kind: str = ...,
-        once: bool = False,
-    ) -> T: ...
+A reply that ``decode`` cannot read is asked for again, as one that broke off is; not if ``once``.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,7 +37,6 @@ class BatchState:
     is_over: bool
     status: str
     done: int
-    total: int
     refused: str = ""
     """Why the provider did not accept it; empty if it did."""
     files: tuple[str, ...] = ()
@@ -69,45 +55,93 @@ class LineOutcome:
     """Whether asking again would give the same error."""
 
 
-class BatchProtocol(Protocol):
-    """How one provider takes batches."""
+class BatchProtocol(ABC):
+    """How one provider takes batches. Its single requests would go to the path ``endpoint``."""
 
     most_lines: int
     most_bytes: int
+    path: str
+    """Where batches are begun and looked at."""
+    cursor: str
+    """The argument with which the next page of their list is asked for."""
 
     def __init__(self, connect: Connection, endpoint: str) -> None:
-        """``endpoint`` is the path to which the requests would go one by one."""
+        self._connect = connect
+        self._endpoint = endpoint
 
+    @abstractmethod
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> bytes:
         """One request as a batch holds it."""
 
     def upload(self, lines: Sequence[bytes]) -> str:
         """Upload what a batch is made from; a name by which the batch can be found, possibly empty."""
+        del lines
+        return ""
 
     def create(self, lines: Sequence[bytes], uploaded: str) -> str:
         """Start a batch; its id."""
+        batch: str = self._connect(self.path, _id_in, self._asked(lines, uploaded), once=True)
+        return batch
 
+    @abstractmethod
+    def _asked(self, lines: Sequence[bytes], uploaded: str) -> bytes:
+        """The body of the request that starts a batch."""
+
+    @abstractmethod
     def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:
         """Batches, except the known ones, that may be the one that was started with these arguments."""
 
     def holds(self, batch: str, custom_ids: Sequence[str]) -> bool | None:
         """Whether a batch from ``find`` has these lines; None if that is not known yet."""
+        del batch, custom_ids
+        return True
 
-    def state(self, batch: str) -> BatchState: ...
+    def state(self, batch: str) -> BatchState:
+        state: BatchState = self._connect(f"{self.path}/{batch}", self._state)
+        return state
 
-    def outcomes(self, batch: str, state: BatchState) -> Iterator[LineOutcome]: ...
+    @abstractmethod
+    def _state(self, body: bytes) -> BatchState: ...
+
+    def outcomes(self, batch: str, state: BatchState) -> Iterator[LineOutcome]:
+        """The results of a batch, be it that values of odd types make a line unreadable."""
+        for path in self._results(batch, state):
+            for line in self._connect(path, _lines):
+                try:
+                    yield self._outcome(str(line.get("custom_id")), line)
+                except (AttributeError, LookupError, TypeError, ValueError):
+                    odd = f"odd result: {str(line)[:200]}"
+                    yield LineOutcome(str(line.get("custom_id")), None, odd)
+
+    @abstractmethod
+    def _results(self, batch: str, state: BatchState) -> list[str]:
+        """The paths of the files that have the results."""
+
+    @abstractmethod
+    def _outcome(self, custom_id: str, line: Mapping[str, Any]) -> LineOutcome: ...
+
+    def _listed(self, since: float) -> Iterator[dict[str, Any]]:
+        """The batches of a provider, the newest first, page by page until they are older than that."""
+        after = ""
+        while True:
+            page = self._connect(f"{self.path}?limit=100{after}", _object)
+            batches = [batch for batch in page.get("data") or [] if _has_id(batch)]
+            yield from batches
+            if not page.get("has_more") or not batches:
+                return
+            if max(map(_created, batches)) < since - _FOUND_WITHIN_S:
+                return
+            after = f"&{self.cursor}={quote(str(batches[-1]['id']))}"
 
 
-class OpenAIBatches:
+class OpenAIBatches(BatchProtocol):
     """Batches made from uploaded JSONL files."""
 
     most_lines = 50_000
     most_bytes = 200_000_000
+    path = "/v1/batches"
+    cursor = "after"
     _OVER = ("completed", "failed", "expired", "cancelled")
-
-    def __init__(self, connect: Connection, endpoint: str) -> None:
-        self._connect = connect
-        self._endpoint = endpoint
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> bytes:
         line = {"custom_id": custom_id, "method": "POST", "url": self._endpoint, "body": payload}
@@ -122,25 +156,20 @@ class OpenAIBatches:
         )
         body = b"".join([start.encode(), *lines, f"\r\n--{boundary}--\r\n".encode()])
         kind = f"multipart/form-data; boundary={boundary}"
-        return self._connect("/v1/files", _id_in, body, kind=kind)
+        uploaded: str = self._connect("/v1/files", _id_in, body, kind=kind)
+        return uploaded
 
-    def create(self, lines: Sequence[bytes], uploaded: str) -> str:  # noqa: ARG002 (of the protocol)
+    def _asked(self, lines: Sequence[bytes], uploaded: str) -> bytes:
+        del lines
         asked = {"input_file_id": uploaded, "endpoint": self._endpoint, "completion_window": "24h"}
-        return self._connect("/v1/batches", _id_in, json.dumps(asked).encode(), once=True)
+        return json.dumps(asked).encode()
 
-    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:  # noqa: ARG002
+    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:
         """The batch that was made from the file, which is ours alone."""
-        if not uploaded:
-            return []
-        listed = _listed(self._connect, "/v1/batches", "after", since)
+        del count, known
+        listed = self._listed(since) if uploaded else iter(())
         ours = (str(batch["id"]) for batch in listed if batch.get("input_file_id") == uploaded)
         return list(islice(ours, 1))
-
-    def holds(self, batch: str, custom_ids: Sequence[str]) -> bool | None:  # noqa: ARG002
-        return True
-
-    def state(self, batch: str) -> BatchState:
-        return self._connect(f"/v1/batches/{batch}", self._state)
 
     def _state(self, body: bytes) -> BatchState:
         facts = _object(body)
@@ -153,16 +182,14 @@ class OpenAIBatches:
             refused = refused or "it gave no reason"
         names = (facts.get("output_file_id"), facts.get("error_file_id"))
         files = tuple(str(name) for name in names if name)
-        total = counts.get("total", 0)
-        return BatchState(status in self._OVER, status, done, total, refused, files)
+        return BatchState(status in self._OVER, status, done, refused, files)
 
-    def outcomes(self, batch: str, state: BatchState) -> Iterator[LineOutcome]:  # noqa: ARG002
-        for name in state.files:
-            for line in self._connect(f"/v1/files/{name}/content", _lines):
-                yield _readable(self._outcome, line)
+    def _results(self, batch: str, state: BatchState) -> list[str]:
+        del batch
+        return [f"/v1/files/{name}/content" for name in state.files]
 
-    def _outcome(self, line: Mapping[str, Any]) -> LineOutcome:
-        custom_id, response = str(line.get("custom_id")), line.get("response") or {}
+    def _outcome(self, custom_id: str, line: Mapping[str, Any]) -> LineOutcome:
+        response = line.get("response") or {}
         status, body = response.get("status_code"), response.get("body")
         if status == 200 and isinstance(body, Mapping):
             return LineOutcome(custom_id, body)
@@ -172,11 +199,12 @@ class OpenAIBatches:
         return LineOutcome(custom_id, None, str(message), status, is_final)
 
 
-class AnthropicBatches:
+class AnthropicBatches(BatchProtocol):
     """Batches of messages, each submitted with one request."""
 
     most_lines = 100_000
     most_bytes = 256_000_000
+    cursor = "after_id"
     _FINAL = (
         "invalid_request_error",
         "authentication_error",
@@ -184,25 +212,23 @@ class AnthropicBatches:
         "not_found_error",
     )
 
-    def __init__(self, connect: Connection, endpoint: str) -> None:
-        self._connect = connect
-        self._batches = f"{endpoint}/batches"
+    @property
+    def path(self) -> str:  # type: ignore[override]  # below the endpoint of single requests
+        return f"{self._endpoint}/batches"
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> bytes:
         return json.dumps({"custom_id": custom_id, "params": payload}).encode()
 
-    def upload(self, lines: Sequence[bytes]) -> str:  # noqa: ARG002 (of the protocol)
-        return ""
+    def _asked(self, lines: Sequence[bytes], uploaded: str) -> bytes:
+        del uploaded
+        return b'{"requests":[' + b",".join(lines) + b"]}"
 
-    def create(self, lines: Sequence[bytes], uploaded: str) -> str:  # noqa: ARG002
-        body = b'{"requests":[' + b",".join(lines) + b"]}"
-        return self._connect(self._batches, _id_in, body, once=True)
-
-    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:  # noqa: ARG002
+    def find(self, uploaded: str, count: int, since: float, known: set[str]) -> list[str]:
         """Batches of this size since then: no more is known of a batch under way."""
+        del uploaded
         return [
             str(batch["id"])
-            for batch in _listed(self._connect, self._batches, "after_id", since)
+            for batch in self._listed(since)
             if batch["id"] not in known
             and sum(_counts(batch).values()) == count
             and _created(batch) >= since - _FOUND_WITHIN_S
@@ -211,32 +237,28 @@ class AnthropicBatches:
     def holds(self, batch: str, custom_ids: Sequence[str]) -> bool | None:
         """Its results say which lines it had; there are none before it has ended."""
         try:
-            if not self.state(batch).is_over:
+            state = self.state(batch)
+            if not state.is_over:
                 return None
-            results = self._connect(f"{self._batches}/{batch}/results", _lines)
+            held = {outcome.custom_id for outcome in self.outcomes(batch, state)}
         except RequestError as error:
             if error.status not in _DELETED:
                 raise
             return False
-        sent = set(custom_ids)
-        return any(str(line.get("custom_id")) in sent for line in results)
-
-    def state(self, batch: str) -> BatchState:
-        return self._connect(f"{self._batches}/{batch}", self._state)
+        return not held.isdisjoint(custom_ids)
 
     def _state(self, body: bytes) -> BatchState:
         facts = _object(body)
         status, counts = _status(facts, "processing_status"), _counts(facts)
-        total = sum(counts.values())
-        done = total - counts.get("processing", 0)
-        return BatchState(status == "ended", status, done, total)
+        done = sum(counts.values()) - counts.get("processing", 0)
+        return BatchState(status == "ended", status, done)
 
-    def outcomes(self, batch: str, state: BatchState) -> Iterator[LineOutcome]:  # noqa: ARG002
-        for line in self._connect(f"{self._batches}/{batch}/results", _lines):
-            yield _readable(self._outcome, line)
+    def _results(self, batch: str, state: BatchState) -> list[str]:
+        del state
+        return [f"{self.path}/{batch}/results"]
 
-    def _outcome(self, line: Mapping[str, Any]) -> LineOutcome:
-        custom_id, result = str(line.get("custom_id")), line.get("result") or {}
+    def _outcome(self, custom_id: str, line: Mapping[str, Any]) -> LineOutcome:
+        result = line.get("result") or {}
         kind = result.get("type")
         if kind == "succeeded":
             return LineOutcome(custom_id, result.get("message"))
@@ -274,30 +296,6 @@ def _counts(facts: Mapping[str, Any]) -> dict[str, int]:
     counts = facts.get("request_counts")
     known = counts.items() if isinstance(counts, Mapping) else ()
     return {str(name): number for name, number in known if isinstance(number, int)}
-
-
-def _readable(
-    read: Callable[[Mapping[str, Any]], LineOutcome], line: Mapping[str, Any]
-) -> LineOutcome:
-    """The outcome of a line, be it that values of odd types made it unreadable."""
-    try:
-        return read(line)
-    except (AttributeError, LookupError, TypeError, ValueError):
-        return LineOutcome(str(line.get("custom_id")), None, f"odd result: {str(line)[:200]}")
-
-
-def _listed(connect: Connection, path: str, cursor: str, since: float) -> Iterator[dict[str, Any]]:
-    """The batches of a provider, the newest first, page by page until they are older than ``since``."""
-    after = ""
-    while True:
-        page = connect(f"{path}?limit=100{after}", _object)
-        batches = [batch for batch in page.get("data") or [] if _has_id(batch)]
-        yield from batches
-        if not page.get("has_more") or not batches:
-            return
-        if max(map(_created, batches)) < since - _FOUND_WITHIN_S:
-            return
-        after = f"&{cursor}={quote(str(batches[-1]['id']))}"
 
 
 def _has_id(batch: Any) -> bool:

@@ -15,6 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lm_eval.errors import ModelError, RequestError, UsageError
@@ -101,7 +102,6 @@ class BatchStream:
         self._key_of = key_of
         self._notes = notes
         self._look_s = look_s
-        self._transports: dict[bool, Transport] = {}
         self._protocol = protocol(self._connect, model.endpoint)
         self._open: list[OpenBatch] = []
 
@@ -151,7 +151,6 @@ class BatchStream:
         again: dict[str, _Line],
     ) -> Iterator[tuple[int, Answered]]:
         """The answers in a batch that is over; lines that are to be asked again go to ``again``."""
-        assert batch.id is not None
         if state.refused:
             self._forget(batch)
             raise RequestError(
@@ -159,30 +158,33 @@ class BatchStream:
                 "of it was asked. Correct what it names, and run again.",
                 stops_run=True,
             )
-        for outcome in self._protocol.outcomes(batch.id, state):
+        for outcome in self._outcomes(batch, state):
             key = _key_in(outcome.custom_id)
             line = waiting.get(key)
-            if line is None:
+            if line is None or key in again:
                 continue  # answered before, or not of this run
-            answer = self._answer(line, outcome, again)
-            if answer is not None:
+            answer = self._answer(line, outcome)
+            if answer is None:
+                again[key] = line
+            else:
                 del waiting[key]
                 yield line.index, answer
-        for custom_id in batch.custom_ids:
-            key = _key_in(custom_id)
-            line = waiting.get(key)
-            if line is not None and key not in again:
-                lost = LineOutcome(custom_id, None, f"the batch ended without it ({state.status})")
-                answer = self._answer(line, lost, again)
-                if answer is not None:
-                    del waiting[key]
-                    yield line.index, answer
         if self._model.meanwhile is not None:
             self._model.meanwhile.settle()
 
-    def _answer(
-        self, line: _Line, outcome: LineOutcome, again: dict[str, _Line]
-    ) -> Answered | None:
+    def _outcomes(self, batch: OpenBatch, state: BatchState) -> Iterator[LineOutcome]:
+        """The results of a batch, and of lines that it ended without."""
+        assert batch.id is not None
+        found = set()
+        for outcome in self._protocol.outcomes(batch.id, state):
+            found.add(outcome.custom_id)
+            yield outcome
+        for custom_id in batch.custom_ids:
+            if custom_id not in found:
+                why = f"the batch ended without it ({state.status})"
+                yield LineOutcome(custom_id, None, why)
+
+    def _answer(self, line: _Line, outcome: LineOutcome) -> Answered | None:
         """The answer to a line; None if it is asked again."""
         error, is_final = outcome.error, outcome.is_final
         if outcome.body is not None:
@@ -192,7 +194,6 @@ class BatchStream:
                 error, is_final = f"the reply cannot be read: {problem}", False
         line.tries += 1
         if not is_final and line.tries <= self._model.max_retries:
-            again[_key_in(outcome.custom_id)] = line
             return None
         text = self._caller.redact(f"A line of a batch failed: {error}.")
         return FailedRequest(RequestError(text, status=outcome.status, attempts=line.tries))
@@ -325,25 +326,24 @@ class BatchStream:
         kind: str = "application/json",
         once: bool = False,
     ) -> T:
-        transport = self._transport(once)
         header = {**self._caller.header(), "Content-Type": kind}
         url = server_root(self._model.base_url) + path
-        return transport.run(transport.request(url, body, header, decode)).value
+        retries = 0 if once else self._model.max_retries
+        request = self._transport.request(url, body, header, decode, max_retries=retries)
+        return self._transport.run(request).value
 
-    def _transport(self, once: bool) -> Transport:
-        if once not in self._transports:
-            from lm_eval.models.http.transport import Transport
+    @cached_property
+    def _transport(self) -> Transport:
+        from lm_eval.models.http.transport import Transport
 
-            usual = self._caller.transport.options
-            options = replace(
-                usual,
-                num_concurrent=1,
-                max_retries=0 if once else usual.max_retries,
-                timeout_s=max(usual.timeout_s, _LEAST_TIMEOUT_S),
-                max_response_bytes=_LARGEST_REPLY,
-            )
-            self._transports[once] = Transport(options, describe_secret=self._caller.redact)
-        return self._transports[once]
+        usual = self._caller.transport.options
+        options = replace(
+            usual,
+            num_concurrent=1,
+            timeout_s=max(usual.timeout_s, _LEAST_TIMEOUT_S),
+            max_response_bytes=_LARGEST_REPLY,
+        )
+        return Transport(options, describe_secret=self._caller.redact)
 
     def _say(self, text: str) -> None:
         print(f"lm-eval: {text}", file=sys.stderr, flush=True)

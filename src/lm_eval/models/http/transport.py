@@ -77,6 +77,7 @@ class Transport:
         body: bytes | None,
         headers: Mapping[str, str],
         decode: Callable[[bytes], T],
+        max_retries: int | None = None,
     ) -> Received[T]:
         """The decoded reply to a POST of ``body``, or without one to a GET.
 
@@ -87,7 +88,8 @@ class Transport:
         """
         urls = (url,) if isinstance(url, str) else url
         servers, suspects = self.servers, dict[Server, Failure]()
-        schedule = Schedule(self.options.max_retries, timeout_s=self.options.timeout_s)
+        retries = self.options.max_retries if max_retries is None else max_retries
+        schedule = Schedule(retries, timeout_s=self.options.timeout_s)
         begun_at, attempts, moves, tried = time.monotonic(), 1, len(urls), set[Server]()
         while True:
             server = await servers.take(but=tried)

@@ -41,7 +41,7 @@ class Provider:
 
 def openai_outcome(line: dict[str, Any]) -> LineOutcome:
     provider = Provider({"/v1/files/f/content": json.dumps(line).encode() + b"\n\n"})
-    state = BatchState(True, "completed", 1, 1, files=("f",))
+    state = BatchState(True, "completed", 1, files=("f",))
     (outcome,) = OpenAIBatches(provider, "/v1/chat/completions").outcomes("b", state)
     return outcome
 
@@ -89,7 +89,7 @@ def test_anthropics_errors(result: Any, said: str, is_final: bool) -> None:
     line = json.dumps({"custom_id": "a", "result": result}).encode()
     provider = Provider({"/v1/messages/batches/b/results": line})
     (outcome,) = AnthropicBatches(provider, "/v1/messages").outcomes(
-        "b", BatchState(True, "ended", 1, 1)
+        "b", BatchState(True, "ended", 1)
     )
     assert (outcome.error, outcome.is_final, outcome.body) == (said, is_final, None)
 
@@ -110,7 +110,7 @@ def test_when_a_batch_of_openai_is_over(status: str, is_over: bool) -> None:
         "error_file_id": None,
     }
     state = OpenAIBatches(Provider({"/v1/batches/b": found}), "/v1/x").state("b")
-    assert (state.is_over, state.done, state.total, state.files) == (is_over, 6, 9, ("o",))
+    assert (state.is_over, state.done, state.files) == (is_over, 6, ("o",))
     assert bool(state.refused) == (status == "failed")
 
 
