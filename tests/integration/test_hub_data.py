@@ -633,9 +633,9 @@ def test_a_missing_extra(hub: DataHub, place: Workplace, monkeypatch: pytest.Mon
 def test_parquet_without_pyarrow(
     hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from lm_eval.data.hub import opening
+    from lm_eval.data.hub import load
 
-    monkeypatch.setattr(opening, "find_spec", lambda name: None)
+    monkeypatch.setattr(load, "find_spec", lambda name: None)
     hub.repos["org/data"] = {"main": SIMPLE}
     run(place).refused(
         "stored as Parquet, which needs pyarrow", "pip install 'lm-eval-formats[hub]'"

@@ -21,7 +21,7 @@ from lm_eval.data.table import Table
 from lm_eval.errors import ConfigError, DataError, did_you_mean, listing
 
 if TYPE_CHECKING:
-    from lm_eval.data.hub.opening import HubData
+    from lm_eval.data.hub.load import HubData
 
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from lm_eval.config.arguments import split_list
-from lm_eval.data.hub.opening import HubData
+from lm_eval.data.hub.load import HubData
 from lm_eval.data.hub.repository import HubRepo, RepoFile, megabytes
 from lm_eval.errors import DataError, LmEvalError, UsageError, listing
 from lm_eval.support.numbers import counted
