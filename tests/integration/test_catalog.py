@@ -89,13 +89,13 @@ def shown(place: Workplace, *words: str) -> list[str]:
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the library had nothing in it."""
-    from lm_eval.cli.tasks import catalog
+    from lm_eval.cli.tasks import ls as listing
 
     def only_ours(names: Any, library: Path) -> list[Any]:
         return [one for one in everything(names, library) if one.folder.startswith("tasks/")]
 
-    everything = catalog.listed_tasks
-    monkeypatch.setattr(catalog, "listed_tasks", only_ours)
+    everything = listing.listed_tasks
+    monkeypatch.setattr(listing, "listed_tasks", only_ours)
 
 
 @pytest.mark.usefixtures("alone")

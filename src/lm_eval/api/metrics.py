@@ -32,8 +32,8 @@ from lm_eval.harness.stderr import (
     stderr_for_metric,
     unweighted_mean_stderr,
 )
-from lm_eval.scoring.exact_match import exact_match as exact_match_fn
-from lm_eval.scoring.exact_match import exact_match as exact_match_hf_evaluate
+from lm_eval.scoring.metrics import exact_match as exact_match_fn
+from lm_eval.scoring.metrics import exact_match as exact_match_hf_evaluate
 
 __all__ = [
     "acc_all",

@@ -25,9 +25,8 @@ from lm_eval.errors import (
 )
 from lm_eval.harness.aggregation import CORPUS_SCORES, mean, sacrebleu_metric
 from lm_eval.registry import AGGREGATIONS, METRICS, Metric
-from lm_eval.scoring.exact_match import exact_match
 from lm_eval.scoring.functions import METRIC_KEYS, check_options, metric_name
-from lm_eval.scoring.metrics import CHOICE, TEXT, keep
+from lm_eval.scoring.metrics import CHOICE, TEXT, exact_match, keep
 
 OF_PAIRS = ("f1", "matthews_corrcoef", "bleu", "chrf", "chrf++", "ter", "bypass")
 """Aggregations that take the (gold, response) pairs which a metric without a function keeps."""

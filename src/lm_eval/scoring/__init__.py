@@ -1,5 +1,4 @@
 """Readings and gold answers become scores.
 
-Read in this order: exact_match, programs, metrics, functions, overlap, mathematics, checks, results,
-score.
+Read in this order: programs, metrics, functions, overlap, mathematics, checks, results, score.
 """

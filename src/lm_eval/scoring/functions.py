@@ -31,7 +31,6 @@ from lm_eval.errors import (
     listing,
 )
 from lm_eval.registry import AGGREGATIONS, METRICS, Metric, get_filter
-from lm_eval.scoring.exact_match import exact_match
 from lm_eval.scoring.metrics import (
     CHOICE,
     TEXT,
@@ -39,6 +38,7 @@ from lm_eval.scoring.metrics import (
     Outcome,
     TextOutcome,
     as_number,
+    exact_match,
     is_right,
     normal_form,
     only_number,

@@ -12,7 +12,7 @@ import string
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar
 
 from lm_eval.errors import ModelError
@@ -21,7 +21,6 @@ from lm_eval.formats.readers import BoundReader, Reading, bind_reader, read
 from lm_eval.formats.readers.number import numbers_in
 from lm_eval.formats.readers.text import fold, sentence_ends
 from lm_eval.registry import AGGREGATIONS, METRICS, Metric
-from lm_eval.scoring.exact_match import exact_match
 from lm_eval.stats.estimates import (
     Estimate,
     macro_f1_estimate,
@@ -216,9 +215,6 @@ def _bare(text: str) -> str:
     return " ".join(text.translate(_NO_PUNCTUATION).casefold().split())
 
 
-_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
-
-
 def _greedy_gold(outcome: ChoiceOutcome) -> float:
     """Whether greedy decoding gives a right continuation.
 
@@ -266,6 +262,52 @@ def _tau(outcome: TextOutcome) -> float | None:
 def _statistic(aggregation: str) -> Callable[[Sequence[Any]], Estimate]:
     """The aggregation of plain tasks that has this name, with a bootstrap interval."""
     return lambda values: statistic_estimate(values, AGGREGATIONS.get(aggregation))
+
+
+_NO_PUNCTUATION: Any = str.maketrans("", "", string.punctuation)
+_NO_DIGITS: Any = str.maketrans("", "", string.digits)
+
+
+def exact_match(
+    *,
+    predictions: Sequence[Any],
+    references: Sequence[Any],
+    regexes_to_ignore: Sequence[str] | None = None,
+    ignore_case: bool = False,
+    ignore_punctuation: bool = False,
+    ignore_numbers: bool = False,
+) -> dict[str, float]:
+    """``{"exact_match": share}``, as EleutherAI's harness compares texts: as arrays of numpy.
+
+    The options apply in the order of the signature.
+
+    Punctuation and numbers are the ASCII ones. A prediction that is a list counts by its parts.
+    """
+    has_options = regexes_to_ignore or ignore_case or ignore_punctuation or ignore_numbers
+    texts = [*predictions, *references]
+    if not has_options and len(texts) == 2 and all(type(text) is str for text in texts):
+        return {"exact_match": float(texts[0].rstrip("\0") == texts[1].rstrip("\0"))}
+    import numpy as np
+
+    def plain(values: Sequence[Any]) -> Any:
+        array = np.asarray(values)
+        if array.dtype.kind != "U":  # numbers have nothing to ignore
+            return array
+        for pattern in regexes_to_ignore or ():
+            array = np.vectorize(partial(re.sub, pattern, ""), otypes=[str])(array)
+        if ignore_case:
+            array = np.char.lower(array)
+        if ignore_punctuation:
+            array = np.char.translate(array, _NO_PUNCTUATION)
+        if ignore_numbers:
+            array = np.char.translate(array, _NO_DIGITS)
+        return array
+
+    try:
+        same = plain(predictions) == plain(references)
+    except ValueError:  # parts of several lengths are no array, and nothing that a text equals
+        return {"exact_match": 0.0}
+    return {"exact_match": float(np.mean(same)) if np.size(same) else 0.0}
 
 
 def keep(items: Any) -> Any:
