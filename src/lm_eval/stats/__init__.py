@@ -1,5 +1,5 @@
 """Numbers in, estimates with intervals out; knows nothing of tasks or models.
 
-Read in this order: estimates, numeric, clusters, multiplicity, components, few_cells, positions,
+Read in this order: numeric, estimates, clusters, multiplicity, components, few_cells, positions,
 power, mcnemar, resampling, ranks, sign_flips, paired, spread.
 """

@@ -97,7 +97,7 @@ def cluster_codes(clusters: Sequence[Hashable], num_items: int) -> Ints:
     if len(clusters) != num_items:
         raise ValueError(f"{num_items} items need as many clusters; got {len(clusters)}.")
     seen: dict[Hashable, int] = {}
-    numbers = [seen.setdefault(_known(name), len(seen)) for name in clusters]
+    numbers = [seen.setdefault(name, len(seen)) for name in clusters]
     return np.array(numbers, dtype=np.int64)
 
 
@@ -115,12 +115,6 @@ def counted(num_clusters: int) -> str:
     """``12 clusters, few clusters``; the warning is for fewer than 30."""
     few = ", few clusters" if num_clusters < FEW_CLUSTERS else ""
     return f"{num_clusters} cluster{'s' if num_clusters > 1 else ''}{few}"
-
-
-def _known(name: Hashable) -> Hashable:
-    if name is None or (isinstance(name, float) and math.isnan(name)):
-        raise ValueError(f"Every item needs a cluster; one has {name}.")
-    return name
 
 
 def score_matrix(scores: ArrayLike, *, dims: tuple[str, ...] = ("format", "item")) -> Floats:

@@ -72,8 +72,6 @@ class Components(AsDict):
 
         None if no number does: the items alone have a larger error.
         """
-        if not stderr > 0:
-            raise ValueError(f"The standard error to reach must be above 0; got {stderr}.")
         left = stderr**2 - self.error_item
         by_format = self.var_format + self.error_rest
         if by_format == 0:
@@ -98,11 +96,6 @@ def components(scores: ArrayLike, clusters: Sequence[Hashable] | None = None) ->
     """
     table = score_matrix(scores)
     num_formats, num_items = table.shape
-    if num_formats < 2 or num_items < 2:
-        raise ValueError(
-            "Variance components need two formats and two items or more; got "
-            f"{num_formats} and {num_items}."
-        )
     means = table.mean(axis=1)
     item_means = table.mean(axis=0)
     grand = float(table.mean())
@@ -110,8 +103,6 @@ def components(scores: ArrayLike, clusters: Sequence[Hashable] | None = None) ->
     num_units = num_items
     if clusters is not None:
         num_units = int(cluster_codes(clusters, num_items).max()) + 1
-    if num_units < 2:
-        raise ValueError("Variance components need two clusters or more; got one.")
     ms_rest = float((rest**2).sum()) / ((num_formats - 1) * (num_items - 1))
     ms_item = num_formats * float(item_means.var(ddof=1))
     # Squared errors of means over the items; without clusters they are the mean squares over n.
@@ -202,8 +193,6 @@ def slot_effects(
     drawn = np.random.default_rng(seed).permuted(np.tile(values, (permutations, 1)), axis=1)
     effects = []
     for slot, chosen in slots.items():
-        if len(chosen) != len(values):
-            raise ValueError(f"Slot {slot!r} has {len(chosen)} values for {len(values)} formats.")
         if 1 < len(set(chosen)) < len(values):
             effects.append(_effect(slot, list(chosen), values, drawn))
     p_values = holm([effect.p for effect in effects])

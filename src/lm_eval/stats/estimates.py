@@ -13,8 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate
 from typing import TypeVar
+
+from lm_eval.stats.numeric import np
 
 T = TypeVar("T")
 Cell = tuple[Hashable, Hashable]
@@ -85,13 +86,11 @@ def t_method(n: int) -> str:
     return "t over items" + (", small n" if n < SMALL_N else "")
 
 
-def share_estimate(k: int, n: int, confidence: float = CONFIDENCE) -> Estimate:
+def share_estimate(k: int, n: int) -> Estimate:
     """``k`` of ``n`` as a share, with Wilson's interval; one item has no standard error."""
-    if n < 1 or not 0 <= k <= n:
-        raise ValueError(f"A share needs 0 <= k <= n and n >= 1; got k={k}, n={n}.")
     share = k / n
     stderr = math.sqrt(share * (1.0 - share) / (n - 1)) if n > 1 else None
-    low, high = _wilson(k, n, _z(confidence))
+    low, high = _wilson(k, n)
     return Estimate(share, stderr, low, high, n, "wilson")
 
 
@@ -111,8 +110,12 @@ def cells_estimate(
     value = _check(statistic(_some(cells)), "the statistic")
     if iters < 2 or n == 1:
         return bare(value, n)
-    rng = random.Random(seed)
-    draws = (statistic(_resample(cells, n, rng)) for _ in range(iters))
+    shares = [count / n for count in cells.values()]
+    drawn = np.random.default_rng(seed).multinomial(n, shares, size=iters).tolist()
+    draws = (
+        statistic({cell: count for cell, count in zip(cells, counts, strict=True) if count})
+        for counts in drawn
+    )
     return _from_draws(value, draws, n)
 
 
@@ -172,7 +175,7 @@ def pooled_estimate(members: Sequence[Estimate], *, weight_by_size: bool = True)
         return bare(value, sum(sizes))
     are_shares = all(member.method == "wilson" for member in members)
     if are_shares and weight_by_size:  # all items together are one share again
-        low, high = _wilson(round(value * sum(sizes)), sum(sizes), _z(CONFIDENCE))
+        low, high = _wilson(round(value * sum(sizes)), sum(sizes))
         return Estimate(value, stderr, low, high, sum(sizes), "wilson")
     df = _pooled_df(members, weight_by_size)
     half = t_quantile(CONFIDENCE, df) * stderr
@@ -271,12 +274,8 @@ def weighted_estimate(
     return Estimate(value, math.sqrt(variance), low, high, n, "pooled")
 
 
-def _z(confidence: float) -> float:
-    check_confidence(confidence)
-    return statistics.NormalDist().inv_cdf(0.5 + confidence / 2)
-
-
-def _wilson(k: int, n: int, z: float) -> tuple[float, float]:
+def _wilson(k: int, n: int) -> tuple[float, float]:
+    z = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
     share, spread = k / n, z * z / n
     centre = (share + spread / 2) / (1 + spread)
     half = z * math.sqrt(share * (1 - share) / n + spread / (4 * n)) / (1 + spread)
@@ -312,52 +311,9 @@ def _check(value: float, what: str) -> float:
 
 def _from_draws(value: float, draws: Iterable[float], n: int) -> Estimate:
     tail = resampled_tail(CONFIDENCE, n)
-    ordered = sorted(
-        _check(draw, f"the statistic of resample {index}") for index, draw in enumerate(draws)
-    )
-    low, high = _percentile(ordered, tail), _percentile(ordered, 1.0 - tail)
-    return Estimate(value, statistics.stdev(ordered), low, high, n, "bootstrap")
-
-
-def _percentile(ordered: Sequence[float], share: float) -> float:
-    """Linear between neighbours, as numpy's default."""
-    position = share * (len(ordered) - 1)
-    below = math.floor(position)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (position - below) * (ordered[above] - ordered[below])
-
-
-def _resample(cells: Mapping[Cell, int], n: int, rng: random.Random) -> Mapping[Cell, int]:
-    """Cell counts of one resample of n items."""
-    if n <= 100 * len(cells):  # with this many cells, drawing items one by one is cheaper
-        bounds = list(accumulate(cells.values()))
-        return Counter(rng.choices(list(cells), cum_weights=bounds, k=n))
-    drawn: dict[Cell, int] = {}
-    left, weight = n, n
-    for cell, count in cells.items():
-        drawn[cell] = _binomial(left, count / weight, rng)
-        left -= drawn[cell]
-        weight -= count
-    return drawn
-
-
-def _binomial(n: int, p: float, rng: random.Random) -> int:
-    """How many of n uniform draws fall below p, in about log2(n) steps.
-
-    The standard library has ``binomialvariate`` from Python 3.12 only. Here: draw the middle one of
-    the n numbers in order (a beta variate); all on one side of it are then decided.
-    """
-    hits = 0
-    while n > 16 and 0.0 < p < 1.0:
-        middle = n // 2 + 1
-        x = rng.betavariate(middle, n + 1 - middle)
-        if p <= x:
-            n, p = middle - 1, p / x
-        else:
-            hits, n, p = hits + middle, n - middle, (p - x) / (1 - x)
-    if p >= 1.0:
-        return hits + n
-    return hits + sum(rng.random() < p for _ in range(n))
+    known = [_check(draw, f"the statistic of resample {index}") for index, draw in enumerate(draws)]
+    low, high = (float(end) for end in np.quantile(known, [tail, 1.0 - tail]))
+    return Estimate(value, statistics.stdev(known), low, high, n, "bootstrap")
 
 
 MOST_EXACT = 200
@@ -367,9 +323,6 @@ MOST_EXACT = 200
 @lru_cache(maxsize=1024)
 def t_quantile(confidence: float, df: int) -> float:
     """The half-width, in standard errors, of an interval of this ``confidence``."""
-    check_confidence(confidence)
-    if df < 1:
-        raise ValueError(f"Student's t needs one degree of freedom or more; got {df}.")
     if df > MOST_EXACT:
         return _expanded(statistics.NormalDist().inv_cdf(0.5 + confidence / 2), df)
     low, high = 0.0, math.pi / 2
@@ -377,12 +330,6 @@ def t_quantile(confidence: float, df: int) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if _within(middle, df) < confidence else (low, middle)
     return math.sqrt(df) * math.tan(low)
-
-
-def check_confidence(confidence: float) -> None:
-    """Raise a ``ValueError`` unless ``confidence`` lies between 0 and 1."""
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"Confidence lies between 0 and 1, such as 0.95; got {confidence}.")
 
 
 def resampled_tail(confidence: float, num_units: int) -> float:

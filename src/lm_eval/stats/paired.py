@@ -1,15 +1,14 @@
 """Two formats (or models) on the same items: how far apart they are, and whether chance explains it.
 
 In: scores of the same items, in the same order. Out: ``Paired``, all that a report says about
-two rows. ``paired_many`` takes all pairs of a table at once. Right-or-wrong scores without clusters are
-counted in plain Python; everything else needs numpy and scipy.
+two rows. ``paired_many`` takes all pairs of a table at once. Right-or-wrong scores without clusters need
+no scipy.
 """
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +21,7 @@ from lm_eval.stats.clusters import (
     is_plain,
     kept_clusters,
     mean_of_sums,
+    score_matrix,
 )
 from lm_eval.stats.estimates import CONFIDENCE, DEFAULT_SEED, Estimate, t_method
 from lm_eval.stats.mcnemar import exact_detectable, mcnemar, probability_better
@@ -125,11 +125,6 @@ def paired(
     seed: int = DEFAULT_SEED,
 ) -> Paired:
     """``a`` against ``b``, scores of the same items in the same order."""
-    if len(a) != len(b):
-        raise ValueError(f"Paired scores are of the same items; got {len(a)} and {len(b)}.")
-    is_plain_set = clusters is None or len(set(clusters)) == len(clusters)
-    if is_plain_set and len(a) and not {*a, *b} - {0, 1}:
-        return _from_counts(Counter(zip(map(int, a), map(int, b), strict=True)))
     ((_, _, comparison),) = paired_many([a, b], clusters, seed=seed)
     return comparison
 
@@ -212,14 +207,7 @@ def _tested_where(
 
 
 def _checked(scores: ArrayLike, clusters: Sequence[Hashable] | None) -> _ScoreTable:
-    table = np.asarray(scores, dtype=float)
-    if table.ndim != 2 or not table.shape[1]:
-        raise ValueError("Paired scores need at least one item; got none.")
-    if not np.isfinite(table).all():
-        row, item = (int(index) for index in np.argwhere(~np.isfinite(table))[0])
-        raise ValueError(
-            f"Scores must be finite numbers, but item {item} of row {row} has {table[row, item]}."
-        )
+    table = score_matrix(scores)
     codes: Ints = np.arange(table.shape[1])
     if clusters is not None:
         codes = cluster_codes(clusters, table.shape[1])
@@ -353,8 +341,6 @@ _STEPS = 60
 
 def paired_share_interval(wins: int, losses: int, n: int) -> tuple[float, float]:
     """Tango's interval of (wins − losses) / n, where ``n`` items were asked of both."""
-    if n < 1 or wins < 0 or losses < 0 or wins + losses > n:
-        raise ValueError(f"Wins and losses are of n items; got {wins} and {losses} of {n}.")
     z = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
     # The lower end is the upper end with wins and losses swapped.
     return -_upper_end(losses, wins, n, z), _upper_end(wins, losses, n, z)

@@ -105,11 +105,6 @@ def rank_stability(
     """How stable the order of models is in ``scores`` (models × formats × items, the same items)."""
     table = score_matrix(scores, dims=("model", "format", "item"))
     num_models, num_formats, num_items = table.shape
-    if num_models < 2 or num_formats < 2:
-        raise ValueError(
-            "Rankings under several formats need two models and two formats or more; got "
-            f"{num_models} and {num_formats}."
-        )
     units, sizes = unit_sums(table.reshape(-1, num_items), clusters)
     shape = (-1, num_models, num_formats)
     rng, split_rng = (np.random.default_rng([seed, stream]) for stream in (1, 2))

@@ -86,10 +86,6 @@ def spread(
     numbers, in whatever order items and formats come.
     """
     table = score_matrix(scores)
-    if len(table) < 2:
-        raise ValueError("A spread needs two formats or more; got one.")
-    if resamples < 2:
-        raise ValueError(f"A spread needs two resamples or more; got {resamples}.")
     units, sizes = unit_sums(table, clusters)
     null_rng, draw_rng, half_rng = (np.random.default_rng([seed, k]) for k in range(3))
     num_items = table.shape[1]

@@ -86,21 +86,6 @@ def test_one_cluster_has_no_interval() -> None:
     assert found.value == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize(
-    ("values", "clusters", "text"),
-    [
-        ([1.0, 0.0], ["a"], "2 items need as many clusters; got 1"),
-        ([1.0, 0.0], ["a", None], "Every item needs a cluster"),
-        ([1.0, 0.0], ["a", float("nan")], "Every item needs a cluster"),
-        ([1.0, float("nan"), 0.0], ["a", "a", "b"], "finite"),
-        ([], [], "at least one value"),
-    ],
-)
-def test_wrong_input(values: list[float], clusters: list[object], text: str) -> None:
-    with pytest.raises(ValueError, match=text):
-        clustered_estimate(values, clusters)  # type: ignore[arg-type]
-
-
 def test_the_interval_covers_where_one_for_single_items_does_not() -> None:
     rng = np.random.default_rng(11)
     clusters = [i // 10 for i in range(400)]

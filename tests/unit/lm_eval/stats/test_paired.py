@@ -251,20 +251,6 @@ def test_constant_scores_of_few_items(n: int, a: float, b: float) -> None:
         assert (found.difference.low, found.difference.method) == (None, "none")
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "text"),
-    [
-        ([], [], "at least one item"),
-        ([1, 0], [1], "same items; got 2 and 1"),
-        ([1.0, float("nan")], [1.0, 0.0], "item 1 of row 0 has nan"),
-        ([1.0, 0.0], [float("inf"), 0.0], "item 0 of row 1 has inf"),
-    ],
-)
-def test_wrong_input(a: list[float], b: list[float], text: str) -> None:
-    with pytest.raises(ValueError, match=text):
-        paired(a, b)
-
-
 def test_one_row_has_no_pairs() -> None:
     assert paired_many([[1.0, 0.0]]) == []
 

@@ -216,19 +216,6 @@ def test_one_item_has_no_interval_and_no_halves():
     assert "two items" in found.tau.reason
 
 
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [
-        ((1, 3, 5), "two models and two formats or more; got 1 and 3"),
-        ((3, 1, 5), "two models and two formats or more; got 3 and 1"),
-        ((3, 5), "models × formats × items"),
-    ],
-)
-def test_scores_that_cannot_be_used(shape, message):
-    with pytest.raises(ValueError, match=message):
-        rank_stability(np.zeros(shape))
-
-
 def test_nan_is_named():
     scores = np.zeros((2, 2, 3))
     scores[1, 0, 2] = math.nan

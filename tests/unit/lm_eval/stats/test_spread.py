@@ -455,28 +455,3 @@ def test_few_items_prove_nothing(num_items):
 def test_one_item_has_no_interval():
     found = spread(np.array([[1], [0], [0]]), resamples=100)
     assert (found.p, found.low) == (1, None)
-
-
-@pytest.mark.parametrize(
-    ("scores", "message"),
-    [
-        ([[1, 0, 1]], "two formats or more; got one"),
-        ([1, 0, 1], r"formats × items; got the shape \(3,\)"),
-        ([[], []], r"got the shape \(2, 0\)"),
-        ([[1, 0], [0, math.nan]], "format 1, item 1 is nan"),
-        ([[1, math.inf], [0, 1]], "format 0, item 1 is inf"),
-    ],
-)
-def test_scores_that_cannot_be_used(scores, message):
-    with pytest.raises(ValueError, match=message):
-        spread(scores)
-
-
-def test_clusters_must_fit_the_items():
-    with pytest.raises(ValueError, match="3 items need as many clusters; got 2"):
-        spread([[1, 0, 1], [0, 0, 1]], clusters=["a", "b"])
-
-
-def test_resamples_must_be_enough():
-    with pytest.raises(ValueError, match="two resamples or more; got 1"):
-        spread([[1, 0, 1], [0, 0, 1]], resamples=1)
