@@ -21,7 +21,6 @@ __all__ = [
     "Generator",
     "Ints",
     "LateModule",
-    "Reals",
     "np",
     "require",
     "special",
@@ -33,8 +32,6 @@ LAB_PACKAGES = ("scipy.special",)
 """What the statistics of the lab need."""
 
 Floats: TypeAlias = "npt.NDArray[np.float64]"
-Reals: TypeAlias = "npt.NDArray[np.floating[Any]]"
-"""Floats of any precision."""
 Ints: TypeAlias = "npt.NDArray[np.integer[Any]]"
 Bools: TypeAlias = "npt.NDArray[np.bool_]"
 ArrayLike: TypeAlias = "npt.ArrayLike"

@@ -7,24 +7,20 @@ two tables with the same number of rows get the same draws.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 from lm_eval.stats.estimates import SMALL_N, Estimate, bare, resampled_tail
-from lm_eval.stats.numeric import Floats, Generator, Ints, Reals, np
+from lm_eval.stats.numeric import Floats, Generator, Ints, np
 
 CELLS_AT_ONCE = 2_000_000
 """The number of weights held at a time: 16 MB."""
-MANY_ROWS = 2000
-"""From this number of rows on, drawing weights is faster than drawing items and counting them."""
 UNTHREADED = 2**18
 """OpenBLAS uses one thread for a matrix product of up to this many multiplications."""
 SPLIT_CELLS = 200_000
 """Cells of splits in halves held at a time, few enough to stay in the cache."""
 FEW_KINDS = 0.1
 """Up to this share of distinct rows, the count of each is drawn instead of single rows."""
-_LEVELS = 65536
 _LARGEST_CODE = 2**62
 
 
@@ -33,10 +29,7 @@ def resampled_sums(rows: Floats, resamples: int, rng: Generator) -> Floats:
     distinct, counts = kinds(rows)
     if len(distinct) <= FEW_KINDS * len(rows):
         return kind_sums(distinct, counts, resamples, rng)
-    ordered = np.repeat(distinct, counts, axis=0)
-    if len(rows) < MANY_ROWS:
-        return drawn_sums(ordered, resamples, rng)
-    return _weighted_sums(ordered, resamples, rng)
+    return drawn_sums(np.repeat(distinct, counts, axis=0), resamples, rng)
 
 
 def kinds(rows: Floats) -> tuple[Floats, Ints]:
@@ -90,40 +83,6 @@ def drawn_sums(rows: Floats, resamples: int, rng: Generator) -> Floats:
         weights = np.bincount(drawn.ravel(), minlength=len(part) * num_rows)
         part[:] = weights.reshape(-1, num_rows) @ rows
     return sums
-
-
-def _weighted_sums(rows: Floats, resamples: int, rng: Generator) -> Floats:
-    """Resampled sums from Poisson weights, topped up to the right number of draws.
-
-    Poisson weights that happen to add up to m are m draws with replacement. So weights that fall a
-    little short of n, and the missing draws one by one, are a resample of n.
-    """
-    num_rows = len(rows)
-    # Whole numbers this small are exact in single precision, which is twice as fast.
-    is_exact = float(np.abs(rows).max()) * num_rows < 2**23 and bool((rows == rows.round()).all())
-    values: Reals = rows.astype(np.float32) if is_exact else rows
-    table: Reals = _poisson_table(1.0 - 5.0 / math.sqrt(num_rows)).astype(values.dtype)
-    step = max(1, CELLS_AT_ONCE // num_rows)
-    sums = np.zeros((resamples, rows.shape[1]))
-    for start in range(0, resamples, step):
-        part = sums[start : start + step]
-        weights = table[rng.integers(0, _LEVELS, (len(part), num_rows), dtype=np.uint16)]
-        missing = num_rows - weights.sum(axis=1, dtype=float).astype(np.int64)
-        # More draws than rows come once in millions of resamples; the row is then drawn afresh.
-        weights[missing < 0] = 0
-        missing[missing < 0] = num_rows
-        drawn = rng.integers(0, num_rows, int(missing.sum()))
-        drawn += np.repeat(np.arange(len(part)) * num_rows, missing)
-        np.add.at(weights.reshape(-1), drawn, values.dtype.type(1))  # fast if the types agree
-        part[:] = weights @ values
-    return sums
-
-
-def _poisson_table(mean: float) -> Ints:
-    """Poisson quantiles at 65,536 evenly spread shares: a random element is a random weight."""
-    chances = [math.exp(-mean) * mean**k / math.factorial(k) for k in range(20)]
-    shares = (np.arange(_LEVELS) + 0.5) / _LEVELS
-    return np.searchsorted(np.cumsum(chances), shares)
 
 
 DEFINED_SHARE = 0.9

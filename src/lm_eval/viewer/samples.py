@@ -7,9 +7,18 @@ in texts are counted as JavaScript counts them, in UTF-16 units.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from lm_eval.lab.stored.view import (
+    finite,
+    first_reply,
+    items_of,
+    mapping,
+    replies,
+    requests,
+    scored_choices,
+)
 
 WORDS = 140
 """Characters of a question or reply in a row."""
@@ -32,7 +41,7 @@ def text_row(sample: Mapping[str, Any]) -> dict[str, Any]:
     """What a list shows of one sample besides its score."""
     is_scored = "reading" not in sample and bool(scored_choices(sample))
     reply = None if is_scored else first_reply(sample)
-    reading = _mapping(sample.get("reading"))
+    reading = mapping(sample.get("reading"))
     missing = sample.get("missing")
     question, gold = question_of(sample), gold_of(sample)
     return {
@@ -64,15 +73,6 @@ def question_of(sample: Mapping[str, Any]) -> str:
     return " ".join(str(prompts[0]["prompt"])[-WORDS:].split()) if prompts else ""
 
 
-def first_reply(sample: Mapping[str, Any]) -> str | None:
-    """The first reply, if the model wrote any text."""
-    for response in sample.get("resps") or ():
-        for reply in response if isinstance(response, list) else [response]:
-            if isinstance(reply, str):
-                return reply
-    return None
-
-
 def answer_of(sample: Mapping[str, Any]) -> str:
     """What was read from the reply, or the choice that scored highest; empty if neither is known."""
     reading = sample.get("reading")
@@ -93,7 +93,7 @@ def answer_of(sample: Mapping[str, Any]) -> str:
 
 def _label_of(sample: Mapping[str, Any], reading: Mapping[str, Any]) -> str:
     """The label of a choice that was read, else the answer."""
-    labels = _mapping(sample.get("read_with")).get("labels")
+    labels = mapping(sample.get("read_with")).get("labels")
     value = reading.get("value")
     if isinstance(labels, list) and type(value) is int and 0 <= value < len(labels):
         return str(labels[value])
@@ -103,7 +103,7 @@ def _label_of(sample: Mapping[str, Any], reading: Mapping[str, Any]) -> str:
 
 def gold_of(sample: Mapping[str, Any]) -> str:
     """The right answer, as short as the sample has it."""
-    read_with = _mapping(sample.get("read_with"))
+    read_with = mapping(sample.get("read_with"))
     gold, labels = read_with.get("gold"), read_with.get("labels")
     if isinstance(gold, list) and gold:
         if isinstance(labels, list):
@@ -152,7 +152,7 @@ def whole_sample(sample: Mapping[str, Any], delimiter: str = "\n\n") -> dict[str
         "missing": _optional_text(sample.get("missing")),
         "redacted": bool(sample.get("redacted")),
         "metrics": [
-            [str(name), _number(sample.get(name))] for name in _list(sample.get("metrics"))
+            [str(name), finite(sample.get(name))] for name in items_of(sample.get("metrics"))
         ],
         "shots": num_shots,
         "prompts": [
@@ -162,14 +162,14 @@ def whole_sample(sample: Mapping[str, Any], delimiter: str = "\n\n") -> dict[str
         "choices": scored_choices(sample),
         "replies": _replies(sample),
         "options": [_text(choice) for choice in _options(sample)],
-        "started": _text(_mapping(sample.get("read_with")).get("prefix") or ""),
+        "started": _text(mapping(sample.get("read_with")).get("prefix") or ""),
     }
 
 
 def prompts_of(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Each prompt once, with the numbers of the requests that begin with it."""
     prompts: list[dict[str, Any]] = []
-    for number, arguments in enumerate(_requests(sample)):
+    for number, arguments in enumerate(requests(sample)):
         prompt = arguments[0] if arguments else ""
         for known in prompts:
             if known["prompt"] == prompt:
@@ -180,98 +180,6 @@ def prompts_of(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
     return prompts
 
 
-def _requests(sample: Mapping[str, Any]) -> list[list[Any]]:
-    """The arguments of each request: a dict of dicts as we write it, or lists as older files have it."""
-    arguments = sample.get("arguments")
-    if isinstance(arguments, Mapping):
-        parts = [value for value in arguments.values() if isinstance(value, Mapping)]
-        return [list(part.values()) for part in parts]
-    return [list(part) for part in _list(arguments) if isinstance(part, list | tuple)]
-
-
-def scored_choices(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The texts whose log-likelihood was asked for; empty if the model wrote a reply."""
-    requests, responses = _requests(sample), _list(sample.get("resps"))
-    if not requests or len(requests) != len(responses):
-        return []
-    rows: list[dict[str, Any]] = []
-    tokens = _list(sample.get("tokens"))
-    for number, (arguments, response) in enumerate(zip(requests, responses, strict=True)):
-        score = _log_likelihood(response, is_whole=len(arguments) == 1)
-        if score is None:
-            return []
-        text = arguments[1] if len(arguments) > 1 and isinstance(arguments[1], str) else ""
-        count = tokens[number] if number < len(tokens) else None
-        rows.append({"text": text, "logprob": score[0], "greedy": score[1], "tokens": count})
-    is_gold = _gold_places(sample, [str(row["text"]) for row in rows])
-    known = _mapping(sample.get("scored")).get("picked")
-    picked = known if type(known) is int else _picked(sample, rows, is_gold)
-    return [
-        {**row, "gold": number in is_gold, "picked": number == picked}
-        for number, row in enumerate(rows)
-    ]
-
-
-def _log_likelihood(response: Any, *, is_whole: bool) -> tuple[float, bool | None] | None:
-    """``[["-1.5", "False"]]`` or ``[-1.5]`` → the number, and whether greedy decoding gives it.
-
-    A text is a reply, unless the log-likelihood of a whole text was asked for: ``["-1.5"]``.
-    """
-    value = response[0] if isinstance(response, list) and len(response) == 1 else response
-    if isinstance(value, list) and len(value) == 2:
-        number = _number(value[0])
-        return None if number is None else (number, str(value[1]) == "True" or value[1] is True)
-    if isinstance(value, str) and not is_whole:
-        return None
-    number = _number(value)
-    return None if number is None else (number, None)
-
-
-def _gold_places(sample: Mapping[str, Any], texts: Sequence[str]) -> set[int]:
-    target = sample.get("target")
-    if type(target) is int:
-        return {target}
-    wanted = target if isinstance(target, list) else [target]
-    places = {value for value in wanted if type(value) is int}
-    names = {str(value).strip() for value in wanted if isinstance(value, str)}
-    if (
-        isinstance(target, str)
-        and target.isdigit()
-        and not names & {text.strip() for text in texts}
-    ):
-        return {int(target)}  # EleutherAI's files have the place of the right choice as text
-    return places | {number for number, text in enumerate(texts) if text.strip() in names}
-
-
-def _picked(
-    sample: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], gold: set[int]
-) -> int | None:
-    """The choice that the first metric takes as the answer, for samples that do not record it.
-
-    If the right choice is known, this is checked against that metric's value: None rather than a
-    choice that the score contradicts.
-    """
-    if len(rows) < 2:
-        return None
-    metric = next((str(name) for name in _list(sample.get("metrics"))), "acc")
-    scores = [row["logprob"] / _length(metric, row) for row in rows]
-    best = max(range(len(rows)), key=lambda place: (scores[place], -place))
-    value = _number(sample.get(metric))
-    if metric.startswith("acc") and gold and value in (0.0, 1.0) and (best in gold) != bool(value):
-        return None
-    return best
-
-
-def _length(metric: str, row: Mapping[str, Any]) -> float:
-    """What the metric divides a log-likelihood by."""
-    text = str(row["text"]).strip()
-    if metric == "acc_norm":
-        return len(text) or 1
-    if metric == "acc_bytes":
-        return len(text.encode("utf-8", "replace")) or 1
-    return (row["tokens"] or 1) if metric == "acc_tokens" else 1
-
-
 def _shown_prompt(
     prompt: Any, sample: Mapping[str, Any], num_shots: int, delimiter: str
 ) -> dict[str, Any]:
@@ -279,8 +187,8 @@ def _shown_prompt(
     if isinstance(prompt, list):
         messages = [
             {
-                "role": str(_mapping(message).get("role", "")),
-                "text": _text(_mapping(message).get("content", message)),
+                "role": str(mapping(message).get("role", "")),
+                "text": _text(mapping(message).get("content", message)),
             }
             for message in prompt
         ]
@@ -304,21 +212,15 @@ def _own_part(text: str, sample: Mapping[str, Any], delimiter: str) -> int:
 
 def _replies(sample: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Each reply with what was read from it."""
-    texts = [
-        reply
-        for response in _list(sample.get("resps"))
-        for reply in (response if isinstance(response, list) else [response])
-        if isinstance(reply, str)
-    ]
     if scored_choices(sample):
         return []
-    readings = _list(sample.get("readings")) or [sample.get("reading")]
+    known = items_of(sample.get("readings")) or [sample.get("reading")]
     reasoning = sample.get("reasoning")
     finish = sample.get("finish")
     filtered = sample.get("filtered_resps")
     rows = []
-    for place, text in enumerate(texts):
-        reading = _mapping(readings[place] if place < len(readings) else None)
+    for place, text in enumerate(replies(sample)):
+        reading = mapping(known[place] if place < len(known) else None)
         rows.append(
             {
                 "text": text,
@@ -364,7 +266,7 @@ def utf16(text: str, at: int) -> int:
 
 def _settings(sample: Mapping[str, Any]) -> dict[str, str]:
     """How generation was asked for: stop texts, the longest reply, sampling."""
-    for arguments in _requests(sample):
+    for arguments in requests(sample):
         if len(arguments) > 1 and isinstance(arguments[1], Mapping):
             return {str(name): _text(value) for name, value in arguments[1].items()}
     return {}
@@ -372,12 +274,12 @@ def _settings(sample: Mapping[str, Any]) -> dict[str, str]:
 
 def _options(sample: Mapping[str, Any]) -> list[Any]:
     """The choices of the doc, with their labels where the prompt has some."""
-    read_with = _mapping(sample.get("read_with"))
-    choices = _list(read_with.get("choices"))
-    labels = _list(read_with.get("labels"))
+    read_with = mapping(sample.get("read_with"))
+    choices = items_of(read_with.get("choices"))
+    labels = items_of(read_with.get("labels"))
     if not choices:
-        doc = _mapping(sample.get("doc"))
-        choices = _list(doc.get("choices")) or _list(_mapping(doc.get("choices")).get("text"))
+        doc = mapping(sample.get("doc"))
+        choices = items_of(doc.get("choices")) or items_of(mapping(doc.get("choices")).get("text"))
     if len(labels) == len(choices):
         return [f"{label}. {_text(choice)}" for label, choice in zip(labels, choices, strict=True)]
     return choices
@@ -408,25 +310,8 @@ def _optional_text(value: Any) -> str | None:
     return None if value is None else _text(value)
 
 
-def _number(value: Any) -> float | None:
-    """A finite number, whether it was written as one or as text."""
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
-
-
 def _whole(value: Any) -> int | None:
     return value if type(value) is int else None
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
-
-
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
 
 
 def _at(values: Any, place: int) -> Any:

@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lm_eval.lab.reread.items import first_reply
 from lm_eval.lab.stored.run import StoredResult
+from lm_eval.lab.stored.view import first_reply, log_likelihoods, readings, requests
 from lm_eval.support.encode import doc_hash
 
 Stage = Literal["prompt", "answer", "reading", "score", "nothing"]
@@ -79,18 +79,12 @@ def compare_items(
 
 def prompt_texts(sample: Mapping[str, Any]) -> list[str]:
     """What was sent, one text for each request: the context, and the continuation scored after it."""
-    arguments = sample.get("arguments") or {}
-    requests = arguments.values() if isinstance(arguments, Mapping) else arguments
-    return [_request_text(request) for request in requests]
+    return [_request_text(request) for request in requests(sample)]
 
 
-def _request_text(request: Any) -> str:
-    parts: list[Any] = [request]
-    if isinstance(request, Mapping | list):
-        parts = list(request.values() if isinstance(request, Mapping) else request)
-    context = parts[0] if parts else ""
+def _request_text(request: Sequence[Any]) -> str:
+    context, scored = (*request, None, None)[:2]
     text = context if isinstance(context, str) else _chat_text(context)
-    scored = parts[1] if len(parts) > 1 else None
     return text + scored if isinstance(scored, str) else text
 
 
@@ -199,9 +193,9 @@ class _DiffTally:
     def _count_read(self, a: Sample, b: Sample) -> None:
         """Count answers that were read; what is not read from text, such as scored choices, is too."""
         counts = self._diff.counts
-        readings = [_readings(sample) for sample in (a, b)]
-        counts["with_reading"] += any(readings)
-        for side, of_side in zip("ab", readings, strict=True):
+        of_each = [readings(sample) for sample in (a, b)]
+        counts["with_reading"] += any(of_each)
+        for side, of_side in zip("ab", of_each, strict=True):
             counts[f"reads_{side}"] += bool(of_side)
             counts[f"replies_{side}"] += len(of_side) or 1
             answers = [reading for reading in of_side or [{}] if reading.get("no_answer") is None]
@@ -253,17 +247,11 @@ class _DiffTally:
 
     def _numbers(self, a: Sample, b: Sample) -> None:
         """Note how far log-likelihoods of the same texts are apart."""
-        ours, theirs = _logprobs(a), _logprobs(b)
+        ours, theirs = log_likelihoods(a), log_likelihoods(b)
         if ours and len(ours) == len(theirs):
             self._diff.num_numbers += 1
-            far = max(abs(x - y) for x, y in zip(ours, theirs, strict=True))
+            far = max(abs(x - y) for (x, _), (y, _) in zip(ours, theirs, strict=True))
             self._diff.largest_change = max(self._diff.largest_change, far)
-
-
-def _readings(sample: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """How each reply to a doc was read; empty if nothing was read from text."""
-    readings = sample.get("readings") or [sample.get("reading")]
-    return [reading for reading in readings if isinstance(reading, Mapping)]
 
 
 def _content(sample: Mapping[str, Any]) -> str:
@@ -283,22 +271,9 @@ def _reading(sample: Mapping[str, Any]) -> Any:
     return sample.get("filtered_resps")
 
 
-def _logprobs(sample: Mapping[str, Any]) -> list[float]:
-    logprobs = []
-    for replies in sample.get("resps") or ():
-        pair = replies[0] if isinstance(replies, list) and replies else None
-        if not isinstance(pair, list):
-            return []
-        try:
-            logprobs.append(float(pair[0]))
-        except (IndexError, TypeError, ValueError):
-            return []
-    return logprobs
-
-
 def answer_text(sample: Mapping[str, Any]) -> str:
     """The answer of a sample in one text: the reply, or the log-likelihoods."""
-    numbers = _logprobs(sample)
+    numbers = log_likelihoods(sample)
     if numbers:
-        return ", ".join(f"{value:.4g}" for value in numbers)
+        return ", ".join(f"{value:.4g}" for value, _ in numbers)
     return first_reply(sample) or ""

@@ -21,12 +21,12 @@ from lm_eval.lab.reread.items import (
     Rereading,
     Verdict,
     answered_samples,
-    first_reply,
     in_words,
     stored_reader,
 )
 from lm_eval.lab.stored.measurement import primary_metric
 from lm_eval.lab.stored.run import StoredRun
+from lm_eval.lab.stored.view import first_reply
 from lm_eval.registry import METRICS, Metric
 from lm_eval.scoring.metrics import TextOutcome
 from lm_eval.tasks.loader import TaskManager

@@ -28,6 +28,7 @@ from lm_eval.formats.compile import compile_format, format_names, get_format
 from lm_eval.formats.items import AnswerKind
 from lm_eval.formats.readers import BoundReader, bind_reader
 from lm_eval.lab.stored.run import StoredRun
+from lm_eval.lab.stored.view import first_reply
 from lm_eval.registry import READERS
 from lm_eval.support.encode import AsDict
 
@@ -91,15 +92,6 @@ class RereadsItself(Protocol):
     def reread(self, name: str, reader: BoundReader) -> Rereading:
         """The items of a result, read with ``reader``."""
         ...
-
-
-def first_reply(sample: Mapping[str, Any]) -> str | None:
-    """The first reply to this sample; None if there is none."""
-    answers = sample.get("resps") or ()
-    first = answers[0] if answers else None
-    while isinstance(first, list | tuple):
-        first = first[0] if first else None
-    return None if first is None else str(first)
 
 
 def in_words(value: Any, answers: AnswerKind, choices: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
 """A samples file → its samples: all in order, or any by number without reading the file into memory.
 
-In: a ``.jsonl`` file, complete or still growing. Out: its lines as objects, each checked, or as flat
-rows (``sample_row``). ``SampleLines`` keeps only the offset of each line, 8 bytes a line; if the file
-has grown, reading goes on at its old end, and if it was replaced, reading starts again.
+In: a ``.jsonl`` file, complete or still growing. Out: its lines as objects, each checked.
+``SampleLines`` keeps only the offset of each line, 8 bytes a line; if the file has grown, reading goes
+on at its old end, and if it was replaced, reading starts again.
 """
 
 from __future__ import annotations
@@ -41,19 +41,16 @@ def parsed_samples(lines: Iterable[bytes], path: Path) -> Iterator[dict[str, Any
 
 def whole_samples(path: Path) -> Iterator[Mapping[str, Any]]:
     """The samples of one file; an incomplete last line is left out, with a warning."""
-    try:
-        lines = path.read_bytes().splitlines(keepends=True)
-    except OSError as error:
-        raise ComparisonError(f"{path} cannot be read: {error.strerror}.") from None
-    if lines and not lines[-1].endswith(b"\n"):
+    lines = SampleLines(path)
+    count = lines.count()
+    if lines.rest_bytes:
         warnings.warn(
             f"{path}: the last line is not whole and is left out. The file is still being written, or "
             "was cut off.",
             LmEvalWarning,
             stacklevel=4,
         )
-        lines.pop()
-    for sample in parsed_samples(lines, path):
+    for sample in lines.samples(0, count):
         if "doc_id" not in sample:
             raise ComparisonError(
                 f"{path} is not a samples file: a line has no `doc_id`. Give one (samples_….jsonl), a "
@@ -200,69 +197,3 @@ def _orjson() -> Any:
     except ImportError:
         return None
     return orjson
-
-
-# A sample as a row
-
-
-_BOOLS = ("True", "False")
-
-
-def sample_row(about: Mapping[str, Any], sample: Mapping[str, Any]) -> dict[str, Any]:
-    """One sample: metrics as columns, what was picked or read, the first prompt and reply."""
-    scored, reading = sample.get("scored") or _scored(sample), sample.get("reading") or {}
-    replies = (
-        [] if scored else [reply for each in sample.get("resps") or () for reply in _texts(each)]
-    )
-    gold = scored.get("gold", (sample.get("read_with") or {}).get("gold"))
-    return {
-        **about,
-        "doc_id": sample.get("doc_id"),
-        "filter": sample.get("filter", "none"),
-        **{metric: sample.get(metric) for metric in sample.get("metrics") or ()},
-        "picked": scored.get("picked", reading.get("value")),
-        "answer": scored.get("answer", reading.get("answer")),
-        "target": sample.get("target"),
-        "gold": gold,
-        "no_answer": reading.get("no_answer"),
-        "rule": reading.get("rule"),
-        "reply": replies[0] if replies else None,
-        "replies": replies if len(replies) > 1 else None,
-        "finish": sample.get("finish"),
-        "loglikelihoods": scored.get("loglikelihoods"),
-        "prompt": _prompt(sample.get("arguments")),
-        "missing": sample.get("missing"),
-        "doc": sample.get("doc"),
-    }
-
-
-def _scored(sample: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The log-likelihoods of a sample that holds them only as texts, as EleutherAI's harness does."""
-    resps = sample.get("filtered_resps") or ()
-    try:
-        logprobs = [float(logprob) for logprob, is_greedy in resps if str(is_greedy) in _BOOLS]
-    except (TypeError, ValueError):
-        return {}
-    if not logprobs or len(logprobs) != len(resps):
-        return {}
-    is_choice = len(logprobs) > 1 and "acc" in (sample.get("metrics") or ())
-    picked = {"picked": max(range(len(logprobs)), key=logprobs.__getitem__)} if is_choice else {}
-    return {**picked, "loglikelihoods": logprobs}
-
-
-def _texts(replies: Any) -> list[str]:
-    """The replies to one request; a scored request has pairs instead."""
-    values = replies if isinstance(replies, list) else [replies]
-    return [value for value in values if isinstance(value, str)]
-
-
-def _prompt(arguments: Any) -> Any:
-    """The first prompt of a sample: text, or chat messages."""
-    first: Any = None
-    if isinstance(arguments, Mapping):
-        first = next(iter(arguments.values()), None)
-    elif isinstance(arguments, list) and arguments:
-        first = arguments[0]
-    if isinstance(first, Mapping):
-        return first.get("arg_0")
-    return first[0] if isinstance(first, list) and first else first

@@ -23,7 +23,8 @@ from lm_eval.errors import (
 )
 from lm_eval.lab.stored.measurement import primary_metric
 from lm_eval.lab.stored.run import PLAIN, StoredResult, StoredRun, open_runs
-from lm_eval.lab.stored.samples import sample_row, whole_samples
+from lm_eval.lab.stored.samples import whole_samples
+from lm_eval.lab.stored.view import sample_row
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate
 from lm_eval.support.encode import AsDict

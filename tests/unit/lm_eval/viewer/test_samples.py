@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from lm_eval.lab.stored.view import scored_choices
 from lm_eval.viewer.samples import (
     WORDS,
     answer_of,
@@ -13,7 +14,6 @@ from lm_eval.viewer.samples import (
     gold_of,
     grouping_fields,
     question_of,
-    scored_choices,
     text_row,
     utf16,
     whole_sample,
