@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
@@ -120,38 +119,6 @@ def test_weights_are_quantised_while_they_are_loaded(bits: str, tmp_path: Path) 
     )
     with pytest.raises(UsageError, match=r"saved quantised \(bitsandbytes\)"):
         HFLM(tmp_path / "saved", device="cpu", **BITS[bits])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"load_in_4bit": True, "load_in_8bit": True}, "cannot both be true"),
-        ({"bnb_4bit_quant_type": "nf4"}, "goes with load_in_4bit=true, which is not given"),
-        ({"load_in_4bit": True, "bnb_4bit_quant_type": "nf5"}, "Did you mean 'nf4'?"),
-        ({"load_in_4bit": True, "bnb_4bit_compute_dtype": "bf17"}, "has no dtype 'bf17'"),
-        ({"load_in_4bit": True, "quantization_config": {"load_in_4bit": True}}, "says everything"),
-        ({"quantization_config": "{"}, "is not a JSON object"),
-        ({"max_memory": "10GiB"}, "is not a JSON object"),
-        ({"max_memory": 10}, "must say how much each device takes, not 10"),
-        ({"max_memory": {"cpu": "1GiB"}, "max_cpu_memory": "1GiB"}, "says everything"),
-        (
-            {"max_memory": {"cpu": "much"}},
-            "max_memory has 'much', which is not an amount of memory",
-        ),
-        ({"max_memory": {"cpu": -1}}, "max_memory has -1, which is not an amount of memory"),
-        ({"max_cpu_memory": "30"}, "max_cpu_memory has '30', which is not an amount"),
-        ({"max_memory_per_gpu": "10 gigs"}, "such as 10GiB or 500MB"),
-        ({"bnb_4bit_quant_typ": "nf4"}, "Did you mean 'bnb_4bit_quant_type'?"),
-    ],
-    ids=str,
-)
-def test_wrong_bits_and_limits_are_refused_before_anything_is_loaded(
-    folder: Path, arguments: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(UsageError, match=re.escape(message)):
-        HFLM(folder, **arguments)
-    with pytest.raises(UsageError, match=re.escape(message)):
-        HFLM.check_args({"pretrained": folder, **arguments}, name="hf")
 
 
 def test_gptq_needs_no_argument_and_a_gptq_checkpoint(folder: Path, tmp_path: Path) -> None:

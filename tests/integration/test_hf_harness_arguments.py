@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
-from lm_eval.errors import LmEvalWarning, UsageError  # noqa: E402
+from lm_eval.errors import LmEvalWarning  # noqa: E402
 from lm_eval.formats.assemble import Prompt  # noqa: E402
 from lm_eval.models.huggingface import HFLM  # noqa: E402
 from lm_eval.models.loading import load_model  # noqa: E402
@@ -66,11 +66,6 @@ def test_truncation_cuts_at_the_tokenizers_own_limit(folder: Path, tmp_path: Pat
     start = Prompt((lm.tok_decode(lm.tok_encode(str(QUESTION))[:4]),))
     begun = [GenerateRequest("t", 0, 0, start, {"max_gen_toks": 8})]
     assert lm.generate_until(ASKED) == HFLM(folder).generate_until(begun)
-
-
-def test_a_gguf_file_needs_its_folder(folder: Path) -> None:
-    with pytest.raises(UsageError, match=r"gguf_file=m\.gguf is a file in the folder pretrained=…"):
-        HFLM("some/repository", gguf_file="m.gguf")
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -117,23 +116,6 @@ def test_arguments_of_the_harness_that_ask_for_nothing_are_taken(folder: Path) -
 def test_a_model_in_a_folder_of_its_own(folder: Path) -> None:
     lm = HFLM(folder.parent, subfolder=folder.name)
     assert lm.generate_until(ASKED) == HFLM(folder).generate_until(ASKED)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"autogptq": "model.safetensors"}, "A GPTQ checkpoint needs no argument"),
-        ({"pretrained": "org/name", "subfolder": "step_10"}, "pretrained=FOLDER/SUBFOLDER"),
-        ({"max_lenght": 5}, "has no argument 'max_lenght'. Did you mean 'max_length'?"),
-    ],
-)
-def test_others_are_refused_with_what_to_do(
-    folder: Path, arguments: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(LmEvalError, match=re.escape(message)):
-        HFLM(**{"pretrained": folder, **arguments})
-    with pytest.raises(LmEvalError, match=re.escape(message)):
-        HFLM.check_args({"pretrained": folder, **arguments}, name="hf")
 
 
 @pytest.mark.parametrize(

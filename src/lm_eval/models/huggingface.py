@@ -197,7 +197,7 @@ class HFLM(HFMethods):
     ) -> None:
         check_foreign(foreign, [*settings_of(HFLM.__init__)])
         dtype = foreign.get("torch_dtype") or dtype
-        pretrained = path_inside(pretrained, "subfolder", foreign.get("subfolder"))
+        pretrained = path_inside(pretrained, foreign.get("subfolder"))
         bits = {"load_in_4bit": load_in_4bit, "load_in_8bit": load_in_8bit}
         self._quantization = read_quantization(
             {**quantizing(foreign), **bits, "quantization_config": quantization_config}
@@ -221,7 +221,7 @@ class HFLM(HFMethods):
         if is_object(pretrained) and dtype not in (None, "auto"):
             self._unused_dtype, dtype = dtype_name(dtype), "auto"
         wanted = LoadOptions(
-            path_inside(_object_or_name(pretrained), "gguf_file", gguf_file),
+            path_inside(_object_or_name(pretrained), gguf_file),
             revision=revision,
             tokenizer=_object_or_name(tokenizer),
             dtype=dtype,

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, UsageError, listing
 from lm_eval.models.hf.forward import virtual_tokens
-from lm_eval.models.hf.options import read_backend, read_device, read_device_map, read_dtype
+from lm_eval.models.hf.options import read_backend, read_device, read_dtype
 from lm_eval.models.hf.sources import (
     ModelSource,
     check_model,
@@ -79,7 +79,7 @@ def load(wanted: LoadOptions) -> LoadedModel:
     if is_object(wanted.pretrained):
         return _adopt(wanted)
     dtype = read_dtype(wanted.dtype)
-    device_map = read_device_map(wanted.device_map)
+    device_map = wanted.device_map
     device = read_device(wanted.device) if device_map is None else None
     trusts = wanted.trust_remote_code
     is_offline = bool(wanted.passed.get("local_files_only"))
@@ -115,7 +115,8 @@ def load(wanted: LoadOptions) -> LoadedModel:
     if adapter is not None:
         model = load_adapter(model, adapter)
     if device is not None and device_map is None:
-        model.to(device)
+        with _loading(source, f"weights to {device}"):
+            model.to(device)
     loaded = LoadedModel(
         model,
         tokenizer,

@@ -5,14 +5,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
-import re
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -40,10 +37,6 @@ DTYPES = {
     "double": "float64",
 }
 
-_DEVICES = ("cpu", "cuda", "mps", "xpu", "npu", "hpu", "mtia", "xla", "meta")
-"""Kinds of devices that are known without ``torch``."""
-DEVICE_MAPS = ("auto", "balanced", "balanced_low_0", "sequential")
-
 _POSITIONS = ("n_positions", "max_position_embeddings", "n_ctx", "max_seq_len")
 _POSITIONS_BY_RULE = ("rope_parameters", "rope_theta", "alibi", "relative_attention_num_buckets")
 """Settings of models whose positions extend beyond those they were trained on."""
@@ -60,14 +53,11 @@ _8BIT = (
 GPTQ = ("autogptq", "gptqmodel")
 PASSED = ("variant", "config", "cache_dir", "local_files_only")
 """Arguments that ``from_pretrained`` of the model gets as they are."""
-_QUANT_TYPES = ("nf4", "fp4")
-_SIZE = re.compile(r"\d+(\.\d+)?\s*[KMG]i?B", re.IGNORECASE)
 _SPREAD = "device_map=auto spreads a model over the GPUs there are, as far as their memory goes."
 _FOREIGN = {
     **dict.fromkeys(GPTQ, "A GPTQ checkpoint needs no argument: its config.json says what it is."),
     "tp_plan": _SPREAD,
     "delta": "Add the delta weights to the model and save it; then give its folder.",
-    "subfolder": "",
     **dict.fromkeys(("token", "use_auth_token"), "Set HF_TOKEN, or run `hf auth login`."),
     "use_accelerate": _SPREAD,
 }
@@ -163,99 +153,40 @@ def read_quantization(arguments: Mapping[str, Any]) -> Mapping[str, Any] | Any:
     config = settings.pop("quantization_config", None)
     if isinstance(config, str):
         config = json_object("quantization_config", config, '{"load_in_4bit": true}')
-    names = [name for name in ("load_in_4bit", "load_in_8bit", *_4BIT, *_8BIT) if name in settings]
-    if config is not None:
-        if names:
-            raise UsageError(
-                f"quantization_config says everything: leave {listing(names)} out, or write it there."
-            )
-        return config
-    if "load_in_4bit" in settings and "load_in_8bit" in settings:
-        raise UsageError("load_in_4bit and load_in_8bit cannot both be true. Give one of them.")
-    for bits, allowed in (("load_in_4bit", _4BIT), ("load_in_8bit", _8BIT)):
-        if bits not in settings and (odd := [name for name in names if name in allowed]):
-            raise UsageError(f"{listing(odd)} goes with {bits}=true, which is not given.")
-    kind = str(settings.get("bnb_4bit_quant_type", "nf4"))
-    if kind not in _QUANT_TYPES:
+    bits = [name for name in ("load_in_4bit", "load_in_8bit") if name in settings]
+    if settings and (config is not None or len(bits) != 1):
         raise UsageError(
-            f"bnb_4bit_quant_type={kind} is not known.{did_you_mean(kind, _QUANT_TYPES)} "
-            f"Valid: {listing(_QUANT_TYPES)}."
+            f"{listing(sorted(settings))}: give either load_in_4bit=true with bnb_4bit_… or "
+            "load_in_8bit=true with llm_int8_…, or quantization_config, which says everything."
         )
     if (dtype := settings.get("bnb_4bit_compute_dtype")) is not None:
         settings["bnb_4bit_compute_dtype"] = dtype_name(dtype)
-    return {name: settings[name] for name in names} or None
+    return config or settings or None
 
 
 def read_max_memory(limits: Any, per_gpu: Any, cpu: Any) -> dict[int | str, Any] | None:
     """Device → the memory that weights may take there, such as ``10GiB``; None by default."""
     if isinstance(limits, str):
         limits = json_object("max_memory", limits, '{"0": "10GiB", "cpu": "30GiB"}')
-    if limits is not None and not isinstance(limits, Mapping):
-        raise UsageError(
-            f"max_memory must say how much each device takes, not {limits!r}: "
-            'max_memory={"0": "10GiB", "cpu": "30GiB"}.'
-        )
-    if limits is not None and (per_gpu or cpu):
-        raise UsageError(
-            "max_memory says everything: leave max_memory_per_gpu and max_cpu_memory out."
-        )
     known: dict[int | str, Any] = {
         int(device) if str(device).isdecimal() else str(device): size
         for device, size in dict(limits or {}).items()
     }
-    _check_sizes("max_memory", known.values())
-    _check_sizes("max_memory_per_gpu", [per_gpu])
-    _check_sizes("max_cpu_memory", [cpu])
     if per_gpu:
         import torch
 
-        known |= dict.fromkeys(range(torch.cuda.device_count()), per_gpu)
-    return known | ({"cpu": cpu} if cpu else {}) or None
-
-
-def _check_sizes(name: str, sizes: Iterable[Any]) -> None:
-    """Refuse what ``accelerate`` does not understand as an amount of memory."""
-    for size in sizes:
-        is_size = size >= 0 if isinstance(size, int) else bool(_SIZE.fullmatch(str(size)))
-        if size is not None and not is_size:
-            raise UsageError(
-                f"{name} has {size!r}, which is not an amount of memory. Write bytes or a number with "
-                "its unit, such as 10GiB or 500MB."
-            )
+        known = dict.fromkeys(range(torch.cuda.device_count()), per_gpu) | known
+    return ({"cpu": cpu} if cpu else {}) | known or None
 
 
 def check_values(model_args: Mapping[str, Any]) -> None:
-    """Refuse values that are wrong whatever the model; ``torch`` is asked only about odd devices."""
-    plain = {name: value for name, value in model_args.items() if not _is_of_torch(value)}
-    for name, check in _CHECKS.items():
-        if name in plain:
-            check(plain[name])
-    read_quantization(quantizing(plain))
-    path_inside(plain.get("pretrained"), "subfolder", plain.get("subfolder"))
-    _check_sizes("max_memory_per_gpu", [plain.get("max_memory_per_gpu")])
-    read_max_memory(plain.get("max_memory"), None, plain.get("max_cpu_memory"))
-    chat_arguments(plain.get("chat_template_args"), plain.get("enable_thinking"))
-
-
-def _is_of_torch(value: Any) -> bool:
-    return type(value).__module__.partition(".")[0] == "torch"
-
-
-def _check_device(device: Any) -> None:
-    """Refuse what is not a device; whether there is one shows on the machine of the run."""
-    if device is not None and not _is_named(device):
-        read_device(device)
-
-
-def _check_device_map(device_map: Any) -> None:
-    if not _is_named(device_map):
-        read_device_map(device_map)
-
-
-def _is_named(device: Any) -> bool:
-    """Whether this names a kind of device; assumed of any text if ``torch`` is not installed."""
-    kind = str(device).partition(":")[0]
-    return kind in _DEVICES or importlib.util.find_spec("torch") is None
+    """Refuse values that are wrong whatever the model."""
+    for name in ("dtype", "softmax_dtype"):
+        dtype_name(model_args.get(name))
+    read_backend(model_args.get("backend") or "default", None)
+    read_quantization(quantizing(model_args))
+    read_max_memory(model_args.get("max_memory"), None, None)
+    chat_arguments(model_args.get("chat_template_args"), model_args.get("enable_thinking"))
 
 
 # -- of the model itself --------------------------------------------------------------------
@@ -305,27 +236,9 @@ def torch_device(device: Any) -> Any:
     return torch.device(device)
 
 
-_IN_A_FOLDER = {
-    "subfolder": (
-        "folder",
-        "Download the model and give the folder itself: pretrained=FOLDER/SUBFOLDER.",
-    ),
-    "gguf_file": ("file", "Download the file, and give its path: pretrained=FILE.gguf."),
-}
-
-
-def path_inside(pretrained: Any, argument: str, name: str | None) -> Any:
-    """The path of a ``subfolder`` or ``gguf_file`` in the folder ``pretrained``; else ``pretrained``."""
-    if not name:
-        return pretrained
-    folder = Path(str(pretrained)).expanduser()
-    if callable(pretrained) or not folder.is_dir():
-        what, advice = _IN_A_FOLDER[argument]
-        raise UsageError(
-            f"{argument}={name} is a {what} in the folder pretrained=…, and {pretrained} is not a "
-            f"folder here. {advice}"
-        )
-    return str(folder / name)
+def path_inside(pretrained: Any, name: str | None) -> Any:
+    """The path of a ``subfolder`` or ``gguf_file`` in the folder ``pretrained``."""
+    return str(Path(str(pretrained)).expanduser() / name) if name else pretrained
 
 
 def read_device(device: Any) -> Any:
@@ -335,41 +248,23 @@ def read_device(device: Any) -> Any:
     """
     import torch
 
-    has_mps = torch.backends.mps.is_available()
-    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    has_gpu = torch.cuda.is_available()
     if device is None:
-        return torch.device("cuda" if count else "mps" if has_mps else "cpu")
-    here = ["cpu", *(["cuda"] if count else []), *[f"cuda:{n}" for n in range(count)]]
-    here += ["mps"] if has_mps else []
+        return torch.device(
+            "cuda" if has_gpu else "mps" if torch.backends.mps.is_available() else "cpu"
+        )
     try:
         known = torch.device(device)
     except (RuntimeError, TypeError) as error:
-        raise UsageError(
-            f"{device!r} is not a device.{did_you_mean(str(device), here)} Here: {listing(here)}."
-        ) from error
-    if known.type == "cuda" and not count:
+        raise UsageError(f"{device!r} is not a device. torch says:\n{error}") from error
+    if known.type == "cuda" and not has_gpu:
         warnings.warn(
             f"device={device} was not used: no GPU is visible here, so the model runs on the CPU.",
             LmEvalWarning,
             stacklevel=2,
         )
         return torch.device("cpu")
-    if known.type in ("cpu", "cuda", "mps") and str(known) not in here:
-        raise UsageError(f"There is no device {device!r} here. There is: {listing(here)}.")
     return known
-
-
-def read_device_map(device_map: Any) -> Any:
-    """How to spread the model: one of the rules of ``accelerate``, a device, or layers with devices."""
-    if device_map is None or isinstance(device_map, Mapping) or device_map in DEVICE_MAPS:
-        return device_map
-    try:
-        return str(read_device(device_map))
-    except UsageError as error:
-        raise UsageError(
-            f"Model 'hf' has no device_map={device_map}."
-            f"{did_you_mean(str(device_map), DEVICE_MAPS)} Valid: {listing(DEVICE_MAPS)}, or a device."
-        ) from error
 
 
 def window_of(config: Any, tokenizer: Any) -> int:
@@ -422,12 +317,3 @@ def read_backend(backend: str, config: Any) -> Literal["causal", "seq2seq"]:
     if backend != "default":
         return "seq2seq" if backend == "seq2seq" else "causal"
     return "seq2seq" if getattr(config, "is_encoder_decoder", False) else "causal"
-
-
-_CHECKS: Mapping[str, Callable[[Any], object]] = {
-    "backend": partial(read_backend, config=None),
-    "device": _check_device,
-    "device_map": _check_device_map,
-    "dtype": dtype_name,
-    "softmax_dtype": dtype_name,
-}

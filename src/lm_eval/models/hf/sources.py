@@ -36,7 +36,6 @@ _WHAT_NEXT = {
     "peft": "Give the folder that PEFT's save_pretrained wrote.",
 }
 _PROBE_S = 5
-_UNAUTHORISED = 401
 OBJECT = "object"
 """Instead of the digest of a model, whose weights a program may still change."""
 LARGEST_KEPT = 2**30
@@ -103,7 +102,7 @@ def find_source(
             f"There is no folder {path}. Give {kind}= a folder with {files}, a .gguf file, or a hub "
             "name such as gpt2 or organisation/model."
         )
-    commit, is_cached = _HubName(name, revision or "main", kind, is_offline).find()
+    commit, is_cached = _find_commit(name, revision or "main", kind, is_offline=is_offline)
     return ModelSource(
         name, name, revision=revision, is_local=False, only_cache=is_cached, commit=commit
     )
@@ -138,107 +137,36 @@ def _check_folder(path: Path, kind: str) -> None:
     )
 
 
-# Names on the hub
+def _find_commit(name: str, revision: str, kind: str, *, is_offline: bool) -> tuple[str, bool]:
+    """``(commit of a name on the hub, whether only files downloaded before can be used)``."""
+    import huggingface_hub as hub
+    from huggingface_hub import constants, errors
 
-
-@dataclass(frozen=True)
-class _HubName:
-    """A name on the hub at one revision; ``kind`` is the argument it was given for."""
-
-    name: str
-    revision: str
-    kind: str
-    is_offline: bool = False
-
-    @property
-    def files(self) -> tuple[str, ...]:
-        """One of these must be there."""
-        return _NEEDED_FILES[self.kind]
-
-    def find(self) -> tuple[str, bool]:
-        """``(commit, whether only files downloaded before can be used)``."""
-        from huggingface_hub import constants
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError
-
-        try:
-            cached = self._cached_commit()
-            if constants.HF_HUB_OFFLINE or self.is_offline:
-                reason = f"{'local_files_only' if self.is_offline else 'HF_HUB_OFFLINE'} is set"
-            else:
-                return self._commit(), False
-        except HFValidationError as error:
-            raise ModelError(
-                f"{self.name!r} is neither a folder nor a hub name: {error}"
-            ) from error
-        except HfHubHTTPError as error:
-            reason = self._refusal(error)
-        except Exception as error:  # whatever the network stack raises
-            reason = f"the hub cannot be reached: {error}"
-        if cached is None:
-            raise self._offline_error(reason)
-        return cached, True
-
-    def _cached_commit(self) -> str | None:
-        """The commit of what was downloaded before, if anything was."""
-        import huggingface_hub as hub
-
-        for file in self.files:
-            path = hub.try_to_load_from_cache(self.name, file, revision=self.revision)
-            if isinstance(path, str):  # …/snapshots/COMMIT/file
-                return Path(path).parent.name
-        return None
-
-    def _commit(self) -> str:
-        from huggingface_hub.errors import EntryNotFoundError
-
-        *others, last = self.files
-        for file in others:
-            with suppress(EntryNotFoundError):
-                return self._commit_of(file)
-        return self._commit_of(last)
-
-    def _commit_of(self, file: str) -> str:
-        import huggingface_hub as hub
-
-        url = hub.hf_hub_url(self.name, file, revision=self.revision)
-        return hub.get_hf_file_metadata(url, timeout=_PROBE_S).commit_hash or self.revision
-
-    def _refusal(self, error: Any) -> str:
-        """Why the hub does not deliver it now; an error if it never will."""
-        from huggingface_hub import constants
-        from huggingface_hub.errors import (
-            EntryNotFoundError,
-            RepositoryNotFoundError,
-            RevisionNotFoundError,
-        )
-
-        hub, status = constants.ENDPOINT, error.response.status_code
-        # One that is private or gated counts as not found.
-        if isinstance(error, RepositoryNotFoundError | RevisionNotFoundError | EntryNotFoundError):
-            raise ModelError(
-                f"{self.kind}={self.name} is not a folder here, and the hub ({hub}) does not give "
-                f"{' or '.join(self.files)} of its revision {self.revision!r}. It says:\n{error}"
-            ) from error
-        if status == _UNAUTHORISED:
-            return (
-                "the hub refuses this machine's token (log in again, or correct or unset HF_TOKEN)"
-            )
-        return f"the hub ({hub}) answers with status {status}"
-
-    def _offline_error(self, reason: str) -> ModelError:
-        from huggingface_hub import constants
-
-        name = self.name
-        folder = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "snapshots"
-        what, files = f"{self.kind}={name}", " or ".join(self.files)
-        if self.kind == "pretrained":
-            what = f"Model {name!r}"
-            files += ", model.safetensors (or pytorch_model.bin) and tokenizer.json"
-        return ModelError(
-            f"{what} is not on this machine, and {reason}. Looked for a folder {name!r} here, and "
-            f"for {files} of revision {self.revision!r} under {folder}. Where there is a network, "
-            f"run `hf download {name} --local-dir FOLDER`; then give {self.kind}=FOLDER."
-        )
+    files = _NEEDED_FILES[kind]
+    cached: str | None = None
+    try:
+        for file in files:
+            path = hub.try_to_load_from_cache(name, file, revision=revision)
+            if cached is None and isinstance(path, str):  # …/snapshots/COMMIT/file
+                cached = Path(path).parent.name
+        if constants.HF_HUB_OFFLINE or is_offline:
+            raise OSError("HF_HUB_OFFLINE or local_files_only is set.")
+        for file in files:
+            with suppress(*([] if file == files[-1] else [errors.EntryNotFoundError])):
+                url = hub.hf_hub_url(name, file, revision=revision)
+                return hub.get_hf_file_metadata(
+                    url, timeout=_PROBE_S
+                ).commit_hash or revision, False
+    except Exception as error:  # of the hub, or whatever the network stack raises
+        absent = (errors.RepositoryNotFoundError, errors.RevisionNotFoundError)
+        if cached is not None and not isinstance(error, (*absent, errors.EntryNotFoundError)):
+            return cached, True
+        raise ModelError(
+            f"{kind}={name} is not a folder here, and the hub ({constants.ENDPOINT}) does not give "
+            f"{' or '.join(files)} of its revision {revision!r}. Where there is a network, run `hf "
+            f"download {name} --local-dir FOLDER`; then give {kind}=FOLDER. What went wrong:\n{error}"
+        ) from error
+    raise AssertionError("the last file is there or raises")
 
 
 # Objects of transformers
