@@ -123,9 +123,9 @@ class BrokenLM(DummyLM):
 class NotedDispatch(Dispatch):
     """Notes what is stored; ends the driver at the answer that is said."""
 
-    def __init__(self, pool: Any, requests: Iterable[Request], on_text: Any) -> None:
+    def __init__(self, pool: Any, requests: Iterable[Request]) -> None:
         self.asked: dict[int, str] = {}
-        super().__init__(pool, self._seen(requests), on_text)
+        super().__init__(pool, self._seen(requests))
 
     def _seen(self, requests: Iterable[Request]) -> Iterator[Request]:
         for place, request in enumerate(requests):

@@ -3,9 +3,9 @@
 Requests, keys, the store and scores stay in this process, the driver. Each replica holds a complete
 backend and only answers, so that a run with Ray and one without resume each other.
 
-Replicas pull: each gets more when its model has read what it had. Requests of one doc stay together.
-Requests that a replica had not answered when it died are asked again, first and by themselves; a
-request that alone ends a second replica has failed.
+Each replica has one batch of whole docs at work and one waiting. Requests that were at work in a
+replica when it died are asked again, first and by themselves; a request that alone ends a second replica
+has failed.
 """
 
 from __future__ import annotations
@@ -16,25 +16,19 @@ from functools import partial
 from typing import Annotated, Any
 
 from lm_eval.errors import ModelError, RequestError, UsageError, did_you_mean, listing
-from lm_eval.formats.assemble import Chat, Context
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM, Capabilities, StreamingLM, is_ours
 from lm_eval.models.loading import RAY_ARGUMENTS, behind_ray, load_model, model_class
-from lm_eval.models.ray.actor import Delivery, Numbered, ReplicaFacts
+from lm_eval.models.ray.actor import Numbered, ReplicaFacts
 from lm_eval.models.ray.cluster import Cluster
-from lm_eval.models.ray.replicas import Event, Fed, Handle, Lost, Needs, ReplicaPool
+from lm_eval.models.ray.replicas import Event, Handle, Lost, Needs, ReplicaPool
 from lm_eval.models.settings import Amount, Count, checked
-from lm_eval.requests import Answered, FailedRequest, Request, RollingRequest
+from lm_eval.requests import Answered, FailedRequest, Request
 from lm_eval.requests.values import Usage
 
 DEFAULT_TIMEOUT_S = 600.0
-_TEXTS_KEPT = 4096
-MAX_AT_WORK = 1024
-"""The most requests a replica holds; a model that wants more must answer some first."""
-MIN_AT_WORK = 32
-"""A replica may hold this many even at the end of a run, so that prompts still share prefixes."""
-MAX_AHEAD = 64
-"""The most requests that wait in a replica besides those its model has read."""
+MAX_BATCH = 1024
+MIN_BATCH = 8
 _READ_AT_ONCE = 512
 
 
@@ -77,7 +71,6 @@ class RayLM(StreamingLM):
         gpus, cpus = num_gpus, num_cpus or 0
         self._cluster = Cluster.connect(None if address is None else str(address))
         self._pool: ReplicaPool | None = None
-        self._texts: dict[int, tuple[Context, str]] = {}
         try:
             if gpus is None:
                 gpus = 1 if self._cluster.resources.get("GPU") else 0
@@ -145,12 +138,7 @@ class RayLM(StreamingLM):
         return self._pool
 
     def stream(self, requests: Iterable[Request]) -> Iterator[tuple[int, Answered]]:
-        return Dispatch(self.pool, requests, self._note_text).answers()
-
-    def _note_text(self, context: Context, text: str) -> None:
-        self._texts[id(context)] = (context, text)
-        while len(self._texts) > _TEXTS_KEPT:
-            del self._texts[next(iter(self._texts))]
+        return Dispatch(self.pool, requests).answers()
 
     def close(self) -> None:
         if self._pool is not None:
@@ -195,10 +183,6 @@ class RayLM(StreamingLM):
                 "from the stored answers."
             )
         return text
-
-    def _render_chat(self, chat: Chat) -> str:
-        known = self._texts.pop(id(chat), None)  # as the replica that answered saw it
-        return known[1] if known is not None else super()._render_chat(chat)
 
     def cannot_hold(self, grammar: Grammar) -> str | None:
         reason = super().cannot_hold(grammar) or self.pool.ask("cannot_hold", grammar)
@@ -247,19 +231,13 @@ class RayLM(StreamingLM):
 
 
 class Dispatch:
-    """One stream of requests over all replicas; ``on_text`` gets chats as the model saw them."""
+    """One stream of requests over all replicas."""
 
-    def __init__(
-        self,
-        pool: ReplicaPool,
-        requests: Iterable[Request],
-        on_text: Callable[[Context, str], None],
-    ) -> None:
+    def __init__(self, pool: ReplicaPool, requests: Iterable[Request]) -> None:
         self._pool = pool
-        self._on_text = on_text
         self._queue = _DocQueue(requests)
-        self._returned: deque[list[Numbered]] = deque()
-        """Requests that were with a replica when it died, by replica."""
+        self._suspects: deque[list[Numbered]] = deque()
+        """Requests that were at work in a replica when it died, by replica."""
 
     def answers(self) -> Iterator[tuple[int, Answered]]:
         """``(index in requests, answer)`` as answers arrive."""
@@ -271,61 +249,46 @@ class Dispatch:
             self._pool.abandon()
 
     def _hand_out(self) -> bool:
-        """Give work to idle replicas; False once everything is answered."""
-        self._queue.fill(2 * MAX_AT_WORK * len(self._pool.handles))
-        for handle in self._pool.handles:
-            if handle.state != "idle":
-                continue
-            if self._returned:
-                handle.is_alone = True
-                self._pool.send(handle, self._returned.popleft(), is_last=True)
-            elif self._queue:
-                self._feed(handle, wants_more=True)
-        is_working = any(handle.state == "working" for handle in self._pool.handles)
-        return is_working or bool(self._returned) or bool(self._queue)
+        """Give each replica a batch to work on and one to wait; False once everything is answered."""
+        handles = self._pool.handles
+        self._queue.fill(2 * MAX_BATCH * len(handles))
+        for handle in handles:
+            while handle.state == "loaded" and len(handle.batches) < 2:
+                if handle.batches and (self._suspects or handle.batches[0].is_suspect):
+                    break  # suspects have a replica to themselves
+                if self._suspects:
+                    self._pool.send(handle, self._suspects.popleft(), is_suspect=True)
+                elif self._queue:
+                    self._pool.send(handle, self._queue.take(self._batch_size()))
+                else:
+                    break
+        is_working = any(handle.batches for handle in handles)
+        return is_working or bool(self._suspects) or bool(self._queue)
+
+    def _batch_size(self) -> int:
+        """Few requests near the end, so that all replicas finish together."""
+        replicas = sum(handle.state != "given up" for handle in self._pool.handles)
+        wanted = len(self._queue) // (4 * replicas) if replicas > 1 else MAX_BATCH
+        return max(MIN_BATCH, min(MAX_BATCH, wanted))
 
     def _heard(self, handle: Handle, event: Event) -> Iterator[tuple[int, Answered]]:
         if isinstance(event, Lost):
-            yield from self._lost(handle, event)
-        elif isinstance(event, Fed):
-            if not handle.is_ending:
-                self._feed(handle, wants_more=event.wants_more)
-        elif isinstance(event, Delivery):
-            for number, text in event.texts:
-                request = handle.sent[number]
-                assert not isinstance(request, RollingRequest), "a text, not a chat"
-                self._on_text(request.context, text)
-            for number, _ in event.answers:
-                del handle.sent[number]
-            yield from event.answers
+            yield from self._lost(event)
+            return
+        for number, _ in event.answers:
+            del handle.batches[0].left[number]
+        yield from event.answers
 
-    def _feed(self, handle: Handle, *, wants_more: bool) -> None:
-        """Give a replica more requests as far as it has room, or end its stream.
-
-        Few near the end, so that all replicas finish together.
-        """
-        replicas = max(self._pool.alive, 1)
-        most = min(MAX_AHEAD, len(self._queue) // (4 * replicas))
-        room = max(MIN_AT_WORK, min(MAX_AT_WORK, len(self._queue) // (2 * replicas)))
-        room -= len(handle.sent)
-        if self._returned or not self._queue or (room <= 0 and wants_more):
-            self._pool.send(handle, [], is_last=True)
-        elif room <= 0:  # enough, unless its model answers nothing before it has read more
-            self._pool.send(handle, [], is_last=False, ahead=-1)
-        else:
-            more = self._queue.take(max(1, min(most, room)))
-            self._pool.send(handle, more, is_last=not self._queue, ahead=len(more) // 2)
-
-    def _lost(self, handle: Handle, lost: Lost) -> Iterator[tuple[int, Answered]]:
-        requests = list(handle.sent.items())
-        was_alone = handle.is_alone
-        handle.sent.clear()
-        handle.is_ending = handle.is_alone = False
-        if not was_alone:
-            self._returned.extendleft([requests] if requests else [])
+    def _lost(self, lost: Lost) -> Iterator[tuple[int, Answered]]:
+        at_work, *waiting = lost.batches
+        for batch in waiting:
+            self._queue.give_back(list(batch.left.items()))
+        requests = list(at_work.left.items())
+        if not at_work.is_suspect:
+            self._suspects.extendleft([requests] if requests else [])
         elif len(requests) > 1:
             middle = (len(requests) + 1) // 2
-            self._returned.extendleft([requests[middle:], requests[:middle]])
+            self._suspects.extendleft([requests[middle:], requests[:middle]])
         elif requests:
             [(number, request)] = requests
             yield number, FailedRequest(_fatal(request, lost))
@@ -352,6 +315,10 @@ class _DocQueue:
                     self._is_read = True
                     return
                 self._read.append(numbered)
+
+    def give_back(self, requests: Sequence[Numbered]) -> None:
+        """Hand these out again, before all others."""
+        self._read.extendleft(reversed(requests))
 
     def take(self, count: int) -> list[Numbered]:
         """At least ``count`` requests if there are that many, up to the end of a doc."""

@@ -6,6 +6,7 @@ import os
 import re
 import time
 import warnings
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,15 +15,7 @@ from typing import Any, Literal
 from lm_eval import __version__
 from lm_eval.errors import LmEvalError, LmEvalWarning, ModelError, first_line
 from lm_eval.models.base import LM
-from lm_eval.models.ray.actor import (
-    ASIDE,
-    DELIVER,
-    FEED,
-    Delivery,
-    Numbered,
-    Replica,
-    ReplicaFacts,
-)
+from lm_eval.models.ray.actor import ASIDE, Delivery, Numbered, Replica, ReplicaFacts
 from lm_eval.models.ray.cluster import Cluster
 from lm_eval.requests import Request
 from lm_eval.requests.values import Usage
@@ -31,7 +24,7 @@ MAX_FAILED_LOADS = 3
 """A replica is given up after this many loads in a row that end its process."""
 _LOOK_UP_S = 1.0
 
-State = Literal["placing", "loading", "idle", "working", "given up"]
+State = Literal["placing", "loading", "loaded", "given up"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +41,17 @@ class Needs:
 
 
 @dataclass
+class Batch:
+    """Requests that a replica has, and the call that streams its answers."""
+
+    deliveries: Any
+    left: dict[int, Request]
+    """Those without an answer yet, by number."""
+    is_suspect: bool
+    """Whether they were with a replica when it died."""
+
+
+@dataclass
 class Handle:
     """One replica, whichever process runs it at present."""
 
@@ -55,33 +59,17 @@ class Handle:
     actor: Any = None
     state: State = "placing"
     call: Any = None
-    """The call that places, loads or feeds the replica."""
-    answers: Any = None
-    """The call that streams its answers."""
+    """The call that places or loads the replica."""
+    batches: deque[Batch] = field(default_factory=deque)
+    """What it has to answer, in order: the first is at work."""
     address: str = "a node not known yet"
-    turn: int = 0
-    """The number of its stream."""
-    sent: dict[int, Request] = field(default_factory=dict)
-    """Requests without an answer yet, by number, in the order in which they went out."""
-    is_ending: bool = False
-    """Whether its stream takes no more requests."""
-    is_alone: bool = False
-    """Whether its stream holds requests that were with a replica when it died, and nothing else."""
     failed_loads: int = 0
     heard_at: float = 0.0
     usage: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     @property
     def is_placed(self) -> bool:
-        return self.state in ("loading", "idle", "working")
-
-
-@dataclass(frozen=True)
-class Fed:
-    """A replica has room for more requests."""
-
-    wants_more: bool
-    """Whether its model waits for them."""
+        return self.state in ("loading", "loaded")
 
 
 @dataclass(frozen=True)
@@ -89,13 +77,10 @@ class Lost:
     """A replica died while it answered."""
 
     reason: str
+    batches: Sequence[Batch]
 
 
-class Ended:
-    """A replica has answered all requests of its stream."""
-
-
-Event = Delivery | Fed | Lost | Ended
+Event = Delivery | Lost
 
 
 class ReplicaPool:
@@ -109,6 +94,7 @@ class ReplicaPool:
         self.facts: ReplicaFacts | None = None
         self.lost = 0
         """Replicas that died after they were loaded."""
+        self._turn = 1
         self._past_usage: dict[str, Usage] = {}
         self._alone_since = time.monotonic()
 
@@ -129,9 +115,7 @@ class ReplicaPool:
         A lost one is replaced by a new actor: one that Ray restarts (``max_restarts``) may be killed
         while it is loading again, and its calls fail without saying what ended its process.
         """
-        replica = self._ray.remote(concurrency_groups={FEED: 1, DELIVER: 1, ASIDE: 1})(
-            Replica
-        ).options(
+        replica = self._ray.remote(concurrency_groups={ASIDE: 1})(Replica).options(
             num_cpus=self._needs.resources.get("CPU", 0),
             num_gpus=self._needs.resources.get("GPU", 0),
             max_restarts=0,
@@ -139,7 +123,7 @@ class ReplicaPool:
             scheduling_strategy="SPREAD",
         )
         handle.actor = replica.remote(self._needs.backend, self._needs.backend_class, os.getcwd())
-        handle.state, handle.call, handle.answers = "placing", handle.actor.where.remote(), None
+        handle.state, handle.call = "placing", handle.actor.where.remote()
 
     def close(self) -> None:
         """End every replica."""
@@ -151,12 +135,12 @@ class ReplicaPool:
 
     def events(self) -> Iterator[tuple[Handle, Event]]:
         """The next events that concern requests; replicas are placed and loaded on the way."""
-        calls = {
-            call: handle
-            for handle in sorted(self.handles, key=lambda handle: handle.heard_at)
-            for call in (handle.call, handle.answers)
-            if call is not None
-        }
+        calls: dict[Any, Handle] = {}
+        for handle in sorted(self.handles, key=lambda handle: handle.heard_at):
+            if handle.call is not None:
+                calls[handle.call] = handle
+            elif handle.batches:
+                calls[handle.batches[0].deliveries] = handle
         self._check_patience()
         ready, _ = self._ray.wait(list(calls), num_returns=1, timeout=_LOOK_UP_S)
         for call in ready:
@@ -168,26 +152,23 @@ class ReplicaPool:
 
     def _event(self, handle: Handle, call: Any) -> Event | None:
         try:
-            if call is handle.answers:
+            if call is not handle.call:
                 delivery: Delivery = self._ray.get(next(call))
                 handle.usage = delivery.usage
                 return delivery
             handle.call = None
             value = self._ray.get(call)
         except StopIteration:
-            handle.state, handle.call, handle.answers = "idle", None, None
-            handle.is_ending = handle.is_alone = False
-            return Ended()
+            handle.batches.popleft()
+            return None
         except self._ray.exceptions.RayTaskError as error:
             raise self._raised(handle, error) from error
         except self._ray.exceptions.RayError as error:
             return self._died(handle, error)
         if handle.state == "placing":
             self._placed(handle, *value)
-        elif handle.state == "loading":
-            self._loaded(handle, value)
         else:
-            return Fed(value)
+            self._loaded(handle, value)
         return None
 
     def _raised(self, handle: Handle, error: Any) -> LmEvalError:
@@ -221,20 +202,22 @@ class ReplicaPool:
                 f"The replica on {handle.address} has another model than the first: {shown}. Put the "
                 "same files under the same path on every node."
             )
-        handle.state, handle.failed_loads = "idle", 0
+        handle.state, handle.failed_loads = "loaded", 0
 
     def _died(self, handle: Handle, error: Exception) -> Lost | None:
         """Replace a lost replica. The caller asks again for what it had not answered."""
-        reason, was_working = _reason(error), handle.state == "working"
+        reason, batches = _reason(error), list(handle.batches)
+        handle.batches.clear()
         with suppress(Exception):  # one that is only out of reach must not answer twice
             self._ray.kill(handle.actor)
         _add_usage(self._past_usage, handle.usage)
         handle.usage = {}
-        if was_working:
+        if batches:
             self.lost += 1
+            unanswered = sum(len(batch.left) for batch in batches)
             warnings.warn(
                 f"Replica {handle.number} on {handle.address} died ({reason}). Its "
-                f"{len(handle.sent):,} unanswered requests are asked again.",
+                f"{unanswered:,} unanswered requests are asked again.",
                 LmEvalWarning,
                 stacklevel=2,
             )
@@ -244,7 +227,7 @@ class ReplicaPool:
             self._give_up(handle, reason)
         else:
             self._place(handle)
-        return Lost(reason) if was_working else None
+        return Lost(reason, batches) if batches else None
 
     def _give_up(self, handle: Handle, reason: str) -> None:
         handle.state, handle.call = "given up", None
@@ -276,41 +259,27 @@ class ReplicaPool:
 
     # -- requests and questions --------------------------------------------------------------
 
-    @property
-    def alive(self) -> int:
-        """Replicas that have a place."""
-        return sum(handle.is_placed for handle in self.handles)
-
     def send(
-        self, handle: Handle, requests: Sequence[Numbered], *, is_last: bool, ahead: int = 0
+        self, handle: Handle, requests: Sequence[Numbered], *, is_suspect: bool = False
     ) -> None:
-        """Give requests to a replica; it tells when at most ``ahead`` of them are unread."""
-        if handle.state == "idle":
-            handle.state, handle.turn = "working", handle.turn + 1
-            handle.actor.answer.remote(handle.turn)
-            handle.answers = handle.actor.deliver.options(
-                num_returns="streaming", concurrency_group=DELIVER
-            ).remote(handle.turn)
-        handle.sent.update(requests)
-        handle.is_ending = is_last
-        handle.call = handle.actor.feed.options(concurrency_group=FEED).remote(
-            handle.turn, list(requests), is_last, ahead
-        )
+        """Give a replica one more batch."""
+        answer = handle.actor.answer.options(num_returns="streaming")
+        deliveries = answer.remote(self._turn, list(requests))
+        handle.batches.append(Batch(deliveries, dict(requests), is_suspect))
 
     def abandon(self) -> None:
-        """Abandon all streams that are under way."""
+        """Abandon all batches that are under way."""
         for handle in self.handles:
-            if handle.state == "working":
-                handle.actor.stop.options(concurrency_group=ASIDE).remote(handle.turn)
-                handle.state, handle.call, handle.answers = "idle", None, None
-                handle.is_ending = handle.is_alone = False
-                handle.sent.clear()
+            if handle.batches:
+                handle.actor.abandon.options(concurrency_group=ASIDE).remote(self._turn)
+                handle.batches.clear()
+        self._turn += 1
 
     def ask(self, name: str, *arguments: Any) -> Any:
         """A method or attribute of the model, from any replica."""
         while True:
             for handle in self.handles:
-                if handle.state == "idle":
+                if handle.state == "loaded":
                     try:
                         return self._ray.get(handle.actor.ask.remote(name, *arguments))
                     except self._ray.exceptions.RayTaskError as error:
@@ -323,7 +292,7 @@ class ReplicaPool:
     def render(self, messages: list[dict[str, str]], add_generation_prompt: bool) -> str | None:
         """A chat as the model sees it, from a replica that may be answering; None without any."""
         for handle in self.handles:
-            if handle.state in ("idle", "working"):
+            if handle.state == "loaded":
                 render = handle.actor.render.options(concurrency_group=ASIDE)
                 try:
                     return str(self._ray.get(render.remote(messages, add_generation_prompt)))
@@ -334,10 +303,10 @@ class ReplicaPool:
         return None
 
     def ask_all(self, name: str) -> list[tuple[Handle, Any]]:
-        """An attribute of the model of every idle replica."""
+        """An attribute of the model of every replica."""
         answers = []
         for handle in self.handles:
-            if handle.state == "idle":
+            if handle.state == "loaded":
                 with suppress(self._ray.exceptions.RayError):
                     answers.append((handle, self._ray.get(handle.actor.ask.remote(name))))
         return answers
