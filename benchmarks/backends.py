@@ -167,7 +167,7 @@ def dequantised(model: Path, target: Path) -> Path:
 def _same_tokens(gguf: Any, hf: Any, request: Any) -> bool:
     context = str(request.context)
     (pair,) = hf.tokens.encode_pairs([(context, request.continuation)])
-    return pair == tuple(map(list, gguf.encode_pair(context, request.continuation)))
+    return pair == tuple(map(list, gguf.tokens.encode_pairs([(context, request.continuation)])[0]))
 
 
 def show_agreement(name: str, pairs: Sequence[Pair]) -> None:

@@ -114,7 +114,7 @@ def agreement(models: Models, asked: Sequence[LoglikelihoodRequest]) -> Agreemen
 
 
 def _encoded(gguf: GgufLM, request: LoglikelihoodRequest) -> tuple[Any, Any]:
-    return gguf.encode_pair(str(request.context), request.continuation)
+    return gguf.tokens.encode_pairs([(str(request.context), request.continuation)])[0]
 
 
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason=f"needs the samples in {SHARED_DATA}")

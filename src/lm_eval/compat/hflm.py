@@ -26,8 +26,7 @@ from lm_eval.models.hf.forward import input_length, mask, padded
 from lm_eval.models.hf.generation import without_settings
 from lm_eval.models.hf.options import read_backend, read_device
 from lm_eval.models.hf.sources import converted, find_source, is_object
-from lm_eval.models.hf.tokens import TokenizedLM
-from lm_eval.models.local.model import rolling_spans
+from lm_eval.models.local.model import LocalLM, rolling_spans
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.overrides import kept_as
 from lm_eval.models.sampling import prompt_room, split_reasoning
@@ -45,7 +44,7 @@ METHODS: Mapping[str, Sequence[str]] = {
 """Kind of request → what the harness calls for it, besides the method of that name."""
 
 
-class HFMethods(TokenizedLM, TemplateLM, ABC):
+class HFMethods(LocalLM, TemplateLM, ABC):
     """The part of ``HFLM`` that has the harness's names and signatures.
 
     Attributes are the harness's too, so that a subclass with an ``__init__`` of its own may set them.

@@ -16,8 +16,6 @@ from lm_eval.config.fields import shorten
 
 Encode = Callable[[str], Sequence[int]]
 """A text's tokens, as the model gets them at the start of a prompt."""
-EncodeAll = Callable[[list[str]], list[list[int]]]
-"""The tokens of each text."""
 
 BorderKind = Literal["own", "merged", "empty"]
 
@@ -76,38 +74,6 @@ def move_blanks(context: str, continuation: str) -> tuple[str, str]:
     """
     stripped = context.rstrip()
     return stripped, context[len(stripped) :] + continuation
-
-
-def encode_pairs(
-    pairs: Sequence[tuple[str, str]],
-    encode: EncodeAll,
-    encode_bare: EncodeAll,
-    prefix: Callable[[], int],
-    *,
-    are_apart: bool = False,
-) -> list[tuple[list[int], list[int]]]:
-    """The tokens of each context, and those of its continuation.
-
-    A causal model reads both as one text, whose tokens beyond the length of the context are the
-    continuation's. If ``are_apart``, an encoder reads the context and the continuation is a text of its
-    own. ``encode_bare`` puts nothing before a text; a continuation without context follows ``prefix``.
-    """
-    moved = [move_blanks(*pair) for pair in pairs]
-    starts = encode([context for context, _ in moved])
-    bare = iter(encode_bare([after for context, after in moved if are_apart or not context]))
-    wholes = iter(
-        encode([] if are_apart else [before + after for before, after in moved if before])
-    )
-    encoded = []
-    for (context, _), before in zip(moved, starts, strict=True):
-        if not context:
-            first, after = prefix(), next(bare)
-            encoded.append(([first], after[1:] if after[:1] == [first] else after))
-        elif are_apart:
-            encoded.append((before or [prefix()], next(bare)))
-        else:
-            encoded.append((before, next(wholes)[len(before) :]))
-    return encoded
 
 
 def alike(borders: Sequence[Border]) -> list[list[int]]:

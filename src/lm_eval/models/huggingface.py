@@ -51,7 +51,7 @@ from lm_eval.models.hf.options import (
     torch_device,
 )
 from lm_eval.models.hf.sources import is_object, source_of_tokenizer
-from lm_eval.models.hf.tokens import Tokens, tokenizer_json
+from lm_eval.models.hf.tokens import HFTokens, tokenizer_json, tokens_only
 from lm_eval.models.local.enforcer import Enforcer
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.overrides import class_path
@@ -97,7 +97,7 @@ class HFLM(HFMethods):
     """Methods of a program that were called in place of our own."""
     kv_budget: int | None = None
     chat_template_args: Mapping[str, Any] = {}
-    _tokens: tuple[Any, Tokens] | None = None
+    _tokens: tuple[Any, HFTokens] | None = None
     _endings: Endings
     _held: tuple[Any, Enforcer] | None = None
     _read_length: int | None = None
@@ -278,6 +278,10 @@ class HFLM(HFMethods):
         check_values(model_args)
 
     @classmethod
+    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        return tokens_only(cls, model_args, name)
+
+    @classmethod
     def from_args(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
         model = super().from_args(model_args, name=name)
         if type(model) is HFLM:
@@ -295,10 +299,6 @@ class HFLM(HFMethods):
     @max_length.setter
     def max_length(self, length: int | None) -> None:
         self._max_length = length
-
-    @property
-    def window(self) -> int:
-        return self.max_length
 
     @property
     def _own_length(self) -> int:
@@ -321,20 +321,20 @@ class HFLM(HFMethods):
         return self.backend == "seq2seq"
 
     @property
-    def tokens(self) -> Tokens:
+    def tokens(self) -> HFTokens:
         """Text to tokens and back, with the current tokenizer."""
         made_for = (
             *(id(self.tokenizer), self.add_bos_token, self.custom_prefix_token_id, self.backend),
         )
         if self._tokens is None or self._tokens[0] != made_for:
             table = getattr(self.model, "get_input_embeddings", None)
-            tokens = Tokens(
+            tokens = HFTokens(
                 self.tokenizer,
                 model_name=self._name,
                 known=int(table().weight.shape[0]) if table else len(self.tokenizer),
                 add_bos_token=None if self._keeps_rule else self.add_bos_token,
                 prefix_token_id=self.custom_prefix_token_id,
-                encloses=self.is_encoder_decoder,
+                is_encoder_decoder=self.is_encoder_decoder,
                 chat_arguments=self.chat_template_args,
             )
             self._tokens = (made_for, tokens)

@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.local.enforcer import Constraint
 from lm_eval.models.local.model import Job
+from lm_eval.models.local.tokens import Tokens
 from lm_eval.models.sampling import split_reasoning
 from lm_eval.requests import Reply
 from lm_eval.requests.options import cut_at_stop

@@ -16,10 +16,10 @@ from lm_eval.models.hf.endings import BatchJob, Endings
 from lm_eval.models.hf.forward import PairScorer, PlainScorer
 from lm_eval.models.hf.generation import BatchGenerator
 from lm_eval.models.hf.options import auto_batch
-from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.hf.tree_forward import refusal
 from lm_eval.models.hf.tree_scoring import TreeScorer
 from lm_eval.models.local.token_tree import Span, set_aside_empty, trees
+from lm_eval.models.local.tokens import Tokens
 from lm_eval.requests import Reply
 
 _WORTH_A_TREE = 1.1

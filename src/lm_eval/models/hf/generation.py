@@ -29,10 +29,10 @@ from lm_eval.models.hf.forward import (
     tolerance,
     virtual_tokens,
 )
-from lm_eval.models.hf.tokens import Tokens
 from lm_eval.models.hf.tree_forward import looks_everywhere, refusal
 from lm_eval.models.local.model import batched
 from lm_eval.models.local.token_tree import common_length
+from lm_eval.models.local.tokens import Tokens
 from lm_eval.requests import Reply
 
 _LOOK_AHEAD = 128

@@ -1,35 +1,30 @@
-"""A tokenizer of ``transformers`` as scoring and generation need it.
+"""A tokenizer of ``transformers`` as scoring and generation need it; many texts are encoded at a time.
 
-Many texts are encoded at a time, BOS comes once, and each continuation keeps its own tokens.
-``TokenizedLM`` is the base of models with such a tokenizer; ``HFVocabulary`` is one that only encodes.
+``HFVocabulary`` is a model that only encodes.
 """
 
 from __future__ import annotations
 
 import inspect
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
 
 from lm_eval.errors import ModelError
 from lm_eval.models.base import LM, Capabilities, is_ours
-from lm_eval.models.borders import encode_pairs
 from lm_eval.models.chat_template import TEMPLATE_ERRORS, refusal
 from lm_eval.models.hf.loading import find_tokenizer, import_torch, load_config, load_tokenizer
 from lm_eval.models.hf.options import chat_arguments, read_backend
 from lm_eval.models.hf.sources import converted, find_source
-from lm_eval.models.local.model import LocalLM
+from lm_eval.models.local.tokens import TokenizedLM, Tokens
 from lm_eval.models.sampling import valid_text
-from lm_eval.requests import Reply
 
 
-class Tokens:
-    """Text to tokens and back for one model.
+class HFTokens(Tokens):
+    """Text to tokens and back for one model of ``transformers``.
 
     ``add_bos_token`` None leaves it to the tokenizer. ``known`` is the number of tokens the model has.
-    ``encloses`` says that an encoder reads contexts. ``chat_arguments`` are variables for the chat
-    template.
+    ``chat_arguments`` are variables for the chat template.
     """
 
     def __init__(
@@ -40,19 +35,26 @@ class Tokens:
         known: int,
         add_bos_token: bool | None = None,
         prefix_token_id: int | None = None,
-        encloses: bool = False,
+        is_encoder_decoder: bool = False,
         chat_arguments: Mapping[str, Any] | None = None,
     ) -> None:
         self.tokenizer = tokenizer
         self.model_name = model_name
         self._known = known
-        self._prefix = prefix_token_id
-        self._encloses = encloses
         self.chat_arguments = dict(chat_arguments or {})
-        self._before, self._after = self._added(add_bos_token)
+        before, after = self._added(add_bos_token)
+        ids = (prefix_token_id, tokenizer.bos_token_id, tokenizer.eos_token_id)
+        super().__init__(
+            model_name,
+            bos=tokenizer.bos_token_id,
+            first=next((int(token) for token in ids if token is not None), None),
+            before=before,
+            after=after if is_encoder_decoder else [],
+            is_encoder_decoder=is_encoder_decoder,
+        )
 
     def _added(self, add_bos_token: bool | None) -> tuple[list[int], list[int]]:
-        """The tokens before and after every text; those after it only for an encoder."""
+        """The tokens that the tokenizer puts before and after every text."""
         plain = self.tokenizer("a", add_special_tokens=False)["input_ids"]
         full = self.tokenizer("a")["input_ids"]
         start = next(
@@ -61,7 +63,7 @@ class Tokens:
         before, after = list(full[:start]), list(full[start + len(plain) :])
         if add_bos_token is not None:
             before = self._bos_tokens() if add_bos_token else []
-        return before, after if self._encloses else []
+        return before, after
 
     def _bos_tokens(self) -> list[int]:
         if self.tokenizer.bos_token_id is None:
@@ -71,27 +73,8 @@ class Tokens:
             )
         return [int(self.tokenizer.bos_token_id)]
 
-    @property
-    def adds_bos(self) -> bool:
-        """Whether a BOS token is put before every text."""
-        return bool(self._before) and self._before[0] == self.tokenizer.bos_token_id
-
-    @property
-    def prefix(self) -> int:
-        """The token put before a text that has no context: as configured, else BOS, else EOS."""
-        ids = (self._prefix, self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
-        for token in ids:
-            if token is not None:
-                return int(token)
-        raise ModelError(
-            f"The tokenizer of {self.model_name} has neither a BOS nor an EOS token to put before a "
-            "text without context. Give prefix_token_id in --model_args."
-        )
-
-    # -- encoding ----------------------------------------------------------------------------
-
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text, nothing added; equal texts are encoded once."""
+        """The tokens of each text; equal texts are encoded once."""
         if not texts:
             return []
         distinct = list(dict.fromkeys(map(str, texts)))
@@ -114,33 +97,12 @@ class Tokens:
                 "Leave tokenizer= out, or give the model's own."
             )
 
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text as the model reads it; BOS is never put before another BOS."""
-        return [self._enclosed(tokens) for tokens in self.tokenize(texts)]
-
-    def _enclosed(self, tokens: list[int]) -> list[int]:
-        if not (self._before or self._after):
-            return tokens
-        has_bos = tokens[:1] == [self.tokenizer.bos_token_id]
-        return [*([] if has_bos else self._before), *tokens, *self._after]
-
-    def encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
-        """The tokens of each context, and those of its continuation."""
-        return encode_pairs(
-            pairs, self.encode, self.tokenize, lambda: self.prefix, are_apart=self._encloses
-        )
-
-    # -- decoding ----------------------------------------------------------------------------
-
     def decode(self, tokens: Sequence[int], *, keeps_special: bool = False) -> str:
-        """The text of tokens; special tokens are left out unless they are asked for."""
         return str(self.tokenizer.decode(list(tokens), skip_special_tokens=not keeps_special))
 
-    # -- chats -------------------------------------------------------------------------------
-
     @property
-    def chat_template(self) -> str | None:
-        """The source of the chat template; of several, the default one."""
+    def chat_template(self) -> str | None:  # type: ignore[override]  # a program may set it
+        """Of several templates, the default one."""
         source = self.tokenizer.chat_template
         if isinstance(source, Mapping):
             source = source.get("default")
@@ -149,12 +111,6 @@ class Tokens:
     def render_chat(
         self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool
     ) -> str:
-        """The chat as prompt text; without a generation prompt its last message stays open."""
-        if self.chat_template is None:
-            raise ModelError(
-                f"The tokenizer of {self.model_name} has no chat template. Run without "
-                "--apply_chat_template, or use an instruction-tuned model."
-            )
         try:
             return str(
                 self.tokenizer.apply_chat_template(
@@ -183,70 +139,15 @@ def tokenizer_json(tokenizer: Any, model_name: str) -> str:
     return str(plain.to_str())
 
 
-class TokenizedLM(LocalLM):
-    """Base of local models whose tokenizer is one of ``transformers``."""
-
-    tokenizer: Any
-    think_end_token: str | int | None
-
-    @property
-    @abstractmethod
-    def tokens(self) -> Tokens:
-        """Text to tokens and back."""
-
-    @classmethod
-    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
-        """The tokenizer alone: weights may take long to load, and are not needed to encode."""
-        if not is_ours(cls):  # a subclass may encode differently
-            return cls.from_args(model_args, name=name)
-        cls.check_args(model_args, name=name)
-        return HFVocabulary.of_arguments(model_args)
-
-    @property
-    def chat_template(self) -> str | None:
-        """The source of the tokenizer's chat template."""
-        return self.tokens.chat_template
-
-    def apply_chat_template(
-        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
-    ) -> str:
-        return self.tokens.render_chat(chat_history, add_generation_prompt=add_generation_prompt)
-
-    @property
-    def prefix_token_id(self) -> int:
-        return self.tokens.prefix
-
-    def tok_encode(
-        self,
-        string: str,
-        add_special_tokens: bool | None = None,
-        left_truncate_len: int | None = None,
-        **_: Any,
-    ) -> list[int]:
-        """The tokens of a text; None leaves special tokens to the tokenizer."""
-        encode = self.tokens.tokenize if add_special_tokens is False else self.tokens.encode
-        tokens = encode([string])[0]
-        return tokens[-left_truncate_len:] if left_truncate_len else tokens
-
-    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        return self.tokens.tokenize(texts)
-
-    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
-        return self.tokens.encode(texts)
-
-    def _encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
-        return self.tokens.encode_pairs(pairs)
-
-    def _aloud(self, reply: Reply) -> str:
-        """The reasoning that is kept apart from a reply, its closing mark, and the answer."""
-        mark = self.think_end_token
-        if reply.reasoning is None or mark is None:
-            return str(reply)
-        between = self.tokenizer.decode([mark]) if isinstance(mark, int) else mark
-        return f"{reply.reasoning}{between}\n{reply}"
+def tokens_only(cls: type[LM], model_args: Mapping[str, Any], name: str) -> LM:
+    """The tokenizer alone: weights may take long to load, and are not needed to encode."""
+    if not is_ours(cls):  # a subclass may encode differently
+        return cls.from_args(model_args, name=name)
+    cls.check_args(model_args, name=name)
+    return HFVocabulary.of_arguments(model_args)
 
 
-class HFVocabulary(LM):
+class HFVocabulary(TokenizedLM):
     """Encodes, decodes and renders chats as ``hf`` does with these arguments; answers nothing."""
 
     def __init__(
@@ -266,12 +167,12 @@ class HFVocabulary(LM):
         config = load_config(source, trust_remote_code=trusts)
         self.backend = read_backend(backend, config)
         loaded = load_tokenizer(find_tokenizer(tokenizer, source), trust_remote_code=trusts)
-        self.tokens = Tokens(
+        self._tokens = HFTokens(
             loaded,
             model_name=source.name,
             known=len(loaded),
             add_bos_token=add_bos_token,
-            encloses=self.backend == "seq2seq",
+            is_encoder_decoder=self.backend == "seq2seq",
             chat_arguments=chat_arguments,
         )
         self.capabilities = Capabilities(
@@ -290,13 +191,6 @@ class HFVocabulary(LM):
             chat_arguments=chat_arguments(*chat),
         )
 
-    def tok_encode(self, string: str) -> list[int]:
-        return self.tokens.encode([string])[0]
-
-    def tok_decode(self, tokens: Sequence[int]) -> str:
-        return self.tokens.decode(tokens, keeps_special=True)
-
-    def apply_chat_template(
-        self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True
-    ) -> str:
-        return self.tokens.render_chat(chat_history, add_generation_prompt=add_generation_prompt)
+    @property
+    def tokens(self) -> HFTokens:
+        return self._tokens

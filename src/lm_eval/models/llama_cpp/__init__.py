@@ -1,4 +1,4 @@
 """The parts of ``GgufLM``: llama.cpp's engine, and how texts go through it.
 
-Read in this order: engine, generation.
+Read in this order: engine, tokens, generation.
 """

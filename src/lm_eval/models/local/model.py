@@ -16,10 +16,11 @@ from typing import Any, ClassVar, TypeVar
 from lm_eval.errors import ModelError
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import ExtensibleLM
-from lm_eval.models.borders import encode_pairs
 from lm_eval.models.local.enforcer import Constraint, Enforcer
 from lm_eval.models.local.token_tree import Span
+from lm_eval.models.local.tokens import TokenizedLM
 from lm_eval.models.sampling import Sample, prompt_room
+from lm_eval.registry import backend_name
 from lm_eval.requests import (
     Answer,
     Answered,
@@ -60,8 +61,8 @@ class Job:
         return len(self.prompt) + self.max_gen_toks
 
 
-class LocalLM(ExtensibleLM):
-    """Base of models in this process. A subclass encodes texts, and answers spans and jobs.
+class LocalLM(TokenizedLM, ExtensibleLM):
+    """Base of models in this process: a tokenizer, and what scores spans and continues prompts.
 
     ``truncated`` counts the requests that lost their beginning, ``empty_continuations`` those
     continuations that have no token of their own.
@@ -69,6 +70,9 @@ class LocalLM(ExtensibleLM):
 
     window_argument: ClassVar[str]
     """The argument that sets the window, for messages."""
+    generation_arguments: ClassVar[Sequence[str]]
+    """What a request may give beside what every backend takes."""
+    think_end_token: str | int | None = None
     is_encoder_decoder = False
     """Whether an encoder reads the context, so that what follows has its own window."""
     max_gen_toks: int
@@ -79,30 +83,12 @@ class LocalLM(ExtensibleLM):
 
     @property
     @abstractmethod
-    def window(self) -> int:
-        """The most tokens that the model reads."""
+    def max_length(self) -> int:
+        """The window: the most tokens that the model reads."""
 
-    @property
-    @abstractmethod
-    def prefix_token_id(self) -> int:
-        """The token put before a text that has no context."""
-
-    @abstractmethod
-    def _tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text, nothing added."""
-
-    @abstractmethod
-    def _encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of each text as the model reads it at the start of a prompt."""
-
-    def _encode_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[tuple[list[int], list[int]]]:
-        """The tokens of each context, and those of its continuation."""
-        prefix, are_apart = lambda: self.prefix_token_id, self.is_encoder_decoder
-        return encode_pairs(pairs, self._encode, self._tokenize, prefix, are_apart=are_apart)
-
-    @abstractmethod
     def _check_options(self, request: GenerateRequest, options: GenerationOptions) -> None:
         """Refuse generation arguments that the model does not know."""
+        options.check_extra(self.generation_arguments, model=backend_name(self), task=request.task)
 
     @abstractmethod
     def _job(
@@ -133,22 +119,26 @@ class LocalLM(ExtensibleLM):
         return replace(job, constrain=partial(self._enforcer().constraint, grammar))
 
     def _aloud(self, reply: Reply) -> str:
-        """A reply as the model wrote it, including reasoning that is kept apart."""
-        return str(reply)
+        """A reply as the model wrote it: reasoning that is kept apart, its closing mark, the answer."""
+        mark = self.think_end_token
+        if reply.reasoning is None or mark is None:
+            return str(reply)
+        between = self.tok_decode([mark]) if isinstance(mark, int) else mark
+        return f"{reply.reasoning}{between}\n{reply}"
 
     def _window_notes(self, name: str, *, trained: int) -> list[str]:
         """What a reader of the results should know about texts that did not fit the window."""
         notes = []
         if self.truncated:
             notes.append(
-                f"{self.truncated} requests were longer than the window of {self.window} tokens and "
+                f"{self.truncated} requests were longer than the window of {self.max_length} tokens and "
                 f"lost their beginning. Raise {self.window_argument} in --model_args if the model "
                 "allows it."
             )
-        if self.window > trained:
+        if self.max_length > trained:
             notes.append(
-                f"{self.window_argument}={self.window} is more than the {trained} tokens that {name} "
-                "was made for. Longer texts may get poor scores."
+                f"{self.window_argument}={self.max_length} is more than the {trained} tokens that "
+                f"{name} was made for. Longer texts may get poor scores."
             )
         if self.empty_continuations:
             notes.append(
@@ -175,7 +165,9 @@ class LocalLM(ExtensibleLM):
     def _spans(self, requests: Iterable[LoglikelihoodRequest]) -> Iterator[Span]:
         for some in batched(enumerate(requests), _ENCODED_TOGETHER):
             pairs = [(self.render(request.context), request.continuation) for _, request in some]
-            for (index, request), encoded in zip(some, self._encode_pairs(pairs), strict=True):
+            for (index, request), encoded in zip(
+                some, self.tokens.encode_pairs(pairs), strict=True
+            ):
                 self._check_continuation(request, len(encoded[1]))
                 yield self._span(index, *encoded)
 
@@ -183,18 +175,18 @@ class LocalLM(ExtensibleLM):
         """What scores a continuation; a context too long for the window loses its beginning."""
         self.empty_continuations += not continuation
         if self.is_encoder_decoder:
-            self.truncated += len(context) > self.window
-            return Span(index, (context[-self.window :] + continuation)[:-1], continuation)
-        span, is_cut = continuation_span(index, context, continuation, window=self.window)
+            self.truncated += len(context) > self.max_length
+            return Span(index, (context[-self.max_length :] + continuation)[:-1], continuation)
+        span, is_cut = continuation_span(index, context, continuation, window=self.max_length)
         self.truncated += is_cut
         return span
 
     def _check_continuation(self, request: LoglikelihoodRequest, length: int) -> None:
         """Refuse a continuation that does not fit the window even without its context."""
-        if length > self.window:
+        if length > self.max_length:
             raise ModelError(
                 f"Task {request.task!r}, doc {request.doc_id}: a continuation of {length} tokens "
-                f"does not fit the window of {self.window}. Raise {self.window_argument} in "
+                f"does not fit the window of {self.max_length}. Raise {self.window_argument} in "
                 "--model_args, or leave the doc out with --samples."
             )
 
@@ -217,9 +209,11 @@ class LocalLM(ExtensibleLM):
     def _windows(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, list[Span]]]:
         """The index of each text, and one span for each window it needs."""
         for some in batched(enumerate(requests), _ENCODED_TOGETHER):
-            texts = self._encode([request.text for _, request in some])  # BOS counts, as in 0.4.13
+            texts = self.tokens.encode(
+                [request.text for _, request in some]
+            )  # BOS counts, as in 0.4.13
             for (index, _), text in zip(some, texts, strict=True):
-                spans = rolling_spans(index, self.prefix_token_id, text, window=self.window)
+                spans = rolling_spans(index, self.prefix_token_id, text, window=self.max_length)
                 yield index, list(spans)
 
     def _stream_replies(self, requests: Iterable[GenerateRequest]) -> Iterator[tuple[int, Answer]]:
@@ -230,7 +224,7 @@ class LocalLM(ExtensibleLM):
         for some in batched(enumerate(requests), _ENCODED_TOGETHER):
             texts = [self.render(request.context) for _, request in some]
             for (index, request), text, prompt in zip(
-                some, texts, self._encode(texts), strict=True
+                some, texts, self.tokens.encode(texts), strict=True
             ):
                 options = GenerationOptions.from_kwargs(
                     request.gen_kwargs, max_gen_toks=self.max_gen_toks
@@ -241,7 +235,7 @@ class LocalLM(ExtensibleLM):
                 room = prompt_room(
                     request,
                     0 if self.is_encoder_decoder else options.max_gen_toks + behind,
-                    window=self.window,
+                    window=self.max_length,
                     argument=self.window_argument,
                 )
                 self.truncated += len(prompt) > room
@@ -268,9 +262,9 @@ class LocalLM(ExtensibleLM):
 
         def answer(reply: Reply) -> Job:
             aloud = grammar.before_answer(self._aloud(reply))
-            (tokens,) = self._encode([text + aloud])
+            (tokens,) = self.tokens.encode([text + aloud])
             limited = replace(answering, max_gen_toks=answer_room(grammar))
-            room = self.window - limited.max_gen_toks
+            room = self.max_length - limited.max_gen_toks
             job = self._hold(self._job(index, request, limited, tokens[-room:]), grammar)
             return replace(job, reply_start=grammar.before_answer(reply), reasoning=reply.reasoning)
 

@@ -7,7 +7,7 @@ choose from. Text becomes tokens as it does with ``hf``.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from importlib.util import find_spec
 from typing import Annotated, Any
@@ -19,9 +19,9 @@ from lm_eval.models.hf.identity import shown_name, source_digest
 from lm_eval.models.hf.loading import find_tokenizer, load_config, load_gguf, load_tokenizer
 from lm_eval.models.hf.options import chat_arguments, window_of
 from lm_eval.models.hf.sources import converted, find_source
-from lm_eval.models.hf.tokens import TokenizedLM, Tokens
+from lm_eval.models.hf.tokens import HFTokens, tokens_only
 from lm_eval.models.loading import load_model
-from lm_eval.models.local.model import Job
+from lm_eval.models.local.model import Job, LocalLM
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.ray.cluster import INSTALL
 from lm_eval.models.settings import (
@@ -58,13 +58,14 @@ SPEED_ONLY = (
 """Arguments of the engine that change how fast it answers, not the answers."""
 
 
-class VLLM(TokenizedLM):
+class VLLM(LocalLM):
     """A model of vLLM. Arguments that are not listed go to vLLM's engine as they are.
 
     Text longer than the window loses its beginning; ``describe()`` and ``warnings`` say how often.
     """
 
     window_argument = "max_model_len"
+    generation_arguments = SAMPLING
     _identity: dict[str, Any] | None = None
 
     @checked
@@ -160,7 +161,7 @@ class VLLM(TokenizedLM):
         self._trained = window_of(config, self.tokenizer)
         wanted = max_model_len or max_length
         text_config = config.get_text_config(decoder=True)
-        self._tokens = Tokens(
+        self._tokens = HFTokens(
             self.tokenizer,
             model_name=self._source.name,
             known=int(getattr(text_config, "vocab_size", None) or len(self.tokenizer)),
@@ -222,6 +223,10 @@ class VLLM(TokenizedLM):
         return think_end
 
     @classmethod
+    def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
+        return tokens_only(cls, model_args, name)
+
+    @classmethod
     def check_values(cls, model_args: Mapping[str, Any]) -> None:
         check_values(model_args)
 
@@ -262,12 +267,8 @@ class VLLM(TokenizedLM):
         return self._engine
 
     @property
-    def tokens(self) -> Tokens:
+    def tokens(self) -> HFTokens:
         return self._tokens
-
-    @property
-    def window(self) -> int:
-        return self._window
 
     @property
     def max_length(self) -> int:
@@ -303,7 +304,7 @@ class VLLM(TokenizedLM):
             "peft": self._adapter and source_digest(self._adapter, "peft"),
             "dtype": str(model.dtype).removeprefix("torch."),
             "quantization": None if model.quantization is None else str(model.quantization),
-            "max_length": self.window,
+            "max_length": self.max_length,
             "max_gen_toks": self.max_gen_toks,
             "adds_bos": self.tokens.adds_bos,
             "prefix_token_id": self.prefix_token_id,
@@ -340,14 +341,8 @@ class VLLM(TokenizedLM):
 
     # -- requests ----------------------------------------------------------------------------
 
-    def tok_decode(self, tokens: Sequence[int]) -> str:
-        return self.tokens.decode(tokens, keeps_special=True)
-
     def _score(self, spans: Iterable[Span]) -> Iterator[Span]:
         return self.engine.score(spans)
-
-    def _check_options(self, request: GenerateRequest, options: GenerationOptions) -> None:
-        options.check_extra(SAMPLING, model="vllm", task=request.task)
 
     def _job(
         self, index: int, request: GenerateRequest, options: GenerationOptions, prompt: list[int]

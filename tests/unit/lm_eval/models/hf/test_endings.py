@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
 from lm_eval.models.hf.endings import BatchJob, Endings, GrowingRow
-from lm_eval.models.hf.tokens import Tokens
+from lm_eval.models.hf.tokens import HFTokens
 from lm_eval.requests.options import cut_at_stop
 from tests.support import tiny_models
 
 TOKENIZER = tiny_models.make_tokenizer()
-TOKENS = Tokens(TOKENIZER, model_name="tiny", known=len(TOKENIZER))
+TOKENS = HFTokens(TOKENIZER, model_name="tiny", known=len(TOKENIZER))
 PIECES = st.text("ab\n:é🦙 Q", max_size=12)
 
 

@@ -9,15 +9,15 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra hf: pip install 'lm-eval-formats[hf]'")
 
 from lm_eval.errors import ModelError
-from lm_eval.models.hf.tokens import Tokens
+from lm_eval.models.hf.tokens import HFTokens
 from tests.support import tiny_models
 
 TOKENIZER = tiny_models.make_tokenizer(chat_template=tiny_models.CHAT_TEMPLATE)
 WITH_BOS = tiny_models.make_tokenizer(adds_bos=True)
 
 
-def make_tokens(tokenizer: Any = TOKENIZER, **options: Any) -> Tokens:
-    return Tokens(tokenizer, model_name="tiny", known=len(tokenizer), **options)
+def make_tokens(tokenizer: Any = TOKENIZER, **options: Any) -> HFTokens:
+    return HFTokens(tokenizer, model_name="tiny", known=len(tokenizer), **options)
 
 
 def encode(text: str) -> list[int]:
@@ -54,7 +54,7 @@ def test_half_a_surrogate_pair_is_a_replacement_character() -> None:
 
 
 def test_a_token_the_model_does_not_know() -> None:
-    tokens = Tokens(TOKENIZER, model_name="tiny", known=100)
+    tokens = HFTokens(TOKENIZER, model_name="tiny", known=100)
     with pytest.raises(ModelError, match=r"token \d+ .* knows only 100 tokens"):
         tokens.tokenize(["Which animal"])
 
