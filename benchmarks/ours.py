@@ -76,7 +76,7 @@ def _per_second(call: Callable[[], object]) -> float:
 
 def table(_: argparse.Namespace) -> dict[str, float]:
     from lm_eval.scoring.results import TaskResult
-    from lm_eval.screen.scores import score_lines, score_rows
+    from lm_eval.screen.page import score_lines, score_rows
     from lm_eval.stats.estimates import share_estimate
 
     def result(number: int) -> TaskResult:

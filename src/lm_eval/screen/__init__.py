@@ -3,5 +3,5 @@
 Made to be read in ten seconds: one line for each score and for each finding. Whoever wants the numbers
 behind it gets the command that prints them.
 
-Read in this order: scores, remarks, page.
+Read in this order: remarks, page.
 """
