@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from lm_eval.answers.store import AnswerStore
 
 KINDS = (LoglikelihoodRequest.kind, RollingRequest.kind, GenerateRequest.kind)
-MOST_READY = 256
+MAX_READY = 256
 """Docs that may wait to be scored while a server works."""
-MOST_READY_CHARACTERS = 2**23
+MAX_READY_CHARACTERS = 2**23
 """How long their replies may be, together."""
 SLICE_S = 0.002
 """How long docs are scored before the model goes on; a doc that is begun is finished."""
@@ -235,9 +235,9 @@ class _Asking:
         finally:
             if self._waits_for_server:
                 model.meanwhile = None
-            self.settle()
+            self.flush()
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Put the answers that were taken on disk, all in one step."""
         kept = self._kept
         if kept is not None and self._answered:
@@ -260,7 +260,7 @@ class _Asking:
     def _score_ready(self, *, leave: int) -> None:
         """Score the docs that have waited longest; their answers are on disk before."""
         if len(self._ready) > leave:
-            self.settle()
+            self.flush()
         while len(self._ready) > leave:
             opened = self._ready.popleft()
             self._ready_characters -= opened.characters
@@ -384,7 +384,7 @@ class _Asking:
             kept.added += 1
             self._answered.add(task)
             if not self._waits_for_server:
-                self.settle()
+                self.flush()
         for opened, index in sent.waiting:
             self._progress.advance()
             self._give(opened, index, answer)
@@ -423,9 +423,9 @@ class _Asking:
             return
         self._ready.append(opened)
         self._ready_characters += opened.characters
-        if self._ready_characters > MOST_READY_CHARACTERS:
+        if self._ready_characters > MAX_READY_CHARACTERS:
             self._score_ready(leave=0)
-        elif len(self._ready) > MOST_READY:
+        elif len(self._ready) > MAX_READY:
             self.work()  # for a while, so that answers taken together are also kept together
 
     def _score(self, opened: OpenDoc) -> None:

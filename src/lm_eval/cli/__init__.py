@@ -18,14 +18,14 @@ from lm_eval.cli.program import (
     Parser,
     add_options,
     check_repeated,
-    count,
+    count_option,
     examples,
+    expand_abbreviations,
+    int_option,
     logging_from,
     one_of,
     parsed,
     run_program,
-    whole,
-    whole_names,
 )
 from lm_eval.cli.run_options import PATHS, PROMPTING, add_run_options
 from lm_eval.errors import UsageError, did_you_mean, listing
@@ -113,7 +113,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         )
     parser = build_parser(words[0] if words[0] in COMMANDS else None)
     if words[0] == "run":
-        words = whole_names(parser, words)
+        words = expand_abbreviations(parser, words)
     args = parsed(parser, words)
     check_repeated(parser, args.command, words)
     path = getattr(args, "config", None)
@@ -272,7 +272,7 @@ def _add_fetch(commands: Any) -> None:
         "--num_fewshot -f N": "0: leave out the splits of few-shot examples",
         "--dry_run": "only list what would be downloaded, and how large it is",
     }
-    add_options(parser, which, num_fewshot=count())
+    add_options(parser, which, num_fewshot=count_option())
     add_run_options(parser, PATHS)
 
 
@@ -289,7 +289,7 @@ def _add_preview(commands: Any) -> None:
         "--doc N": "which doc to show (default: 0)",
         "--chat": "show the prompt as chat messages",
     }
-    add_options(parser, which, doc=whole(default=0))
+    add_options(parser, which, doc=int_option(default=0))
     tokens = "also show the tokens of this model backend's tokenizer; see `lm-eval ls models`"
     add_run_options(parser, ("show_redacted", "model", "model_args"), model=tokens)
     code_and_rows = {

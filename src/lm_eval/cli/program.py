@@ -19,7 +19,7 @@ from typing import Any, NoReturn
 from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError, did_you_mean, few_names, listing
 from lm_eval.support.terminal import LOG_LEVELS, bystander_note, never_fail_on_encoding, visible
 
-_SHORTEST_CUT = len("--task")
+_MIN_CUT = len("--task")
 """An option may be abbreviated to this length."""
 GARBAGE_AFTER = 5_000
 """How many more objects are made than freed before cycles are collected; Python's default is 700."""
@@ -90,19 +90,14 @@ def _value_settings(words: Sequence[str]) -> dict[str, Any]:
     return {**known, "nargs": "+"} if "…" in words else known
 
 
-def whole(**settings: Any) -> dict[str, Any]:
+def int_option(**settings: Any) -> dict[str, Any]:
     """The settings of a flag that takes a whole number."""
     return {"type": whole_number, **settings}
 
 
-def count(**settings: Any) -> dict[str, Any]:
+def count_option(**settings: Any) -> dict[str, Any]:
     """The settings of a flag that takes a whole number from 0 up."""
     return {"type": _count, **settings}
-
-
-def real(**settings: Any) -> dict[str, Any]:
-    """The settings of a flag that takes a number."""
-    return {"type": real_number, **settings}
 
 
 _SEARCH = (
@@ -131,7 +126,7 @@ def parsed(parser: argparse.ArgumentParser, arguments: list[str]) -> argparse.Na
     return args
 
 
-def whole_names(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
+def expand_abbreviations(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
     """The words of a command, with abbreviated options written out if only one option fits.
 
     EleutherAI's command accepts ``--output`` for ``--output_path``, and scripts rely on it.
@@ -145,7 +140,7 @@ def whole_names(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[s
     written_out = list(words)
     for index, word in enumerate(words):
         name, equals, value = word.partition("=")
-        if len(name) >= _SHORTEST_CUT and name.startswith("--") and name not in options:
+        if len(name) >= _MIN_CUT and name.startswith("--") and name not in options:
             matches = [option for option in options if option.startswith(name)]
             if len(matches) == 1:
                 written_out[index] = f"{matches[0]}{equals}{value}"

@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
-from lm_eval.cli.program import add_options, count, log_level, true_or_false, whole
+from lm_eval.cli.program import add_options, count_option, int_option, log_level, true_or_false
 
 
 def _number(text: str) -> float:
@@ -113,12 +113,12 @@ OPTIONS = {
 _SETTINGS: dict[str, dict[str, Any]] = {
     "include_path": {"action": "append"},
     "format_path": {"action": "append"},
-    "num_fewshot": count(),
+    "num_fewshot": count_option(),
     "fewshot_as_multiturn": {"const": True, "type": true_or_false},
     "seed": {"default": "0,1234,1234,1234"},
     "limit": {"type": _number},
     "sample": {"default": "first"},
-    "max_batch_size": whole(),
+    "max_batch_size": int_option(),
     "apply_chat_template": {"const": True, "type": _no_template_name},
     "max_failed": {"default": "0"},
     "max_skipped": {"default": "1%"},

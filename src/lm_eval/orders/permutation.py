@@ -23,7 +23,7 @@ Order = tuple[int, ...]
 Mode = Literal["cyclic", "full", "pride"]
 
 MODES = ("none", "cyclic", "full", "pride")
-MOST_ORDERS = 24
+MAX_ORDERS = 24
 """The most orders of one doc, as many as four choices have."""
 SHARE = 0.05
 """The share of docs from which ``pride`` learns how labels are preferred."""
@@ -80,9 +80,9 @@ def orders(count: int, mode: Mode) -> list[Order]:
     """
     if mode != "full":
         return [tuple((index + shift) % count for index in range(count)) for shift in range(count)]
-    if math.factorial(count) > MOST_ORDERS:
+    if math.factorial(count) > MAX_ORDERS:
         raise FormatError(
-            f"{count} choices have {math.factorial(count):,} orders, more than the {MOST_ORDERS} that "
+            f"{count} choices have {math.factorial(count):,} orders, more than the {MAX_ORDERS} that "
             f"--permute full asks of one doc. Use --permute cyclic, which asks {count}."
         )
     return list(permutations(range(count)))
@@ -129,14 +129,14 @@ _ELSEWHERE = (
     r"(?:以上|上述)(?:皆|都|均|全部)?(?:选项|答案|各项)?(?:皆|都|均|全)?(?:不)?(?:是|对|正确|非|错)(?:确)?",
     r"(?:上記|以上)の(?:すべて|全て|いずれでもない|どれでもない)",
 )
-LONGEST = 120
+MAX_LENGTH = 120
 """Longer texts are not looked at: a choice that speaks of others is short."""
 _EDGES = " \t\n.!;:,\"'“”‘’()[]。，"
 
 
 def names_others(choices: Sequence[str]) -> bool:
     """Whether any of the choices speaks of the others, by position, by label or by their texts."""
-    texts = [_plain(choice) for choice in choices if len(choice) <= LONGEST]
+    texts = [_plain(choice) for choice in choices if len(choice) <= MAX_LENGTH]
     pattern = _pattern(len(choices))
     known = set(texts)
     return any(pattern.fullmatch(text) or _joins(text, known) for text in texts)

@@ -35,7 +35,7 @@ OVER_ORDERS = Metric(ACC_OVER_ORDERS, "acc in the mean of all orders of the choi
 
 
 @dataclass(frozen=True, slots=True)
-class InOrder:
+class DocInOrder:
     """A doc in one order of its choices with its answers: one, or as many as requests are repeated."""
 
     doc: DocRequests
@@ -79,7 +79,7 @@ class InOrder:
 
 def in_orders(
     task: ConfigurableTask, doc: DocRequests, answers: Sequence[Answer], *, is_prefilled: bool
-) -> list[InOrder]:
+) -> list[DocInOrder]:
     """The doc in each of its orders with the answers to it, that of the data first."""
     views, start = [], 0
     for view in (doc.own, *doc.reordered):
@@ -90,7 +90,7 @@ def in_orders(
             rounds = [[answer] for answer in to_view]
         outcomes = tuple(outcome_of(task, view, each, is_prefilled=is_prefilled) for each in rounds)
         order = view.order or tuple(range(len(view.asked.continuations or view.asked.choices)))
-        views.append(InOrder(view, to_view, order, outcomes))
+        views.append(DocInOrder(view, to_view, order, outcomes))
     return views
 
 
@@ -114,7 +114,7 @@ class Debiased:
         return sum(place in gold for place in self.places) / max(len(self.places), 1)
 
 
-def debiased(views: Sequence[InOrder]) -> Debiased:
+def debiased(views: Sequence[DocInOrder]) -> Debiased:
     """The answer over all orders: by the mean of log-probabilities, or by a vote of what was read."""
     rows = [(view.order, view.logprobs) for view in views if view.logprobs is not None]
     if not rows:
@@ -126,14 +126,14 @@ def debiased(views: Sequence[InOrder]) -> Debiased:
     return Debiased(best(shares), shares)
 
 
-def debiased_by(view: InOrder, prior: Sequence[float]) -> Debiased:
+def debiased_by(view: DocInOrder, prior: Sequence[float]) -> Debiased:
     """The answer in one order, corrected for the prior of its positions."""
     assert view.logprobs is not None, "pride is for scored labels"
     shares = without_prior(view.logprobs, prior)
     return Debiased(best(shares), shares)
 
 
-def prior_of(views: Sequence[InOrder]) -> tuple[float, ...] | None:
+def prior_of(views: Sequence[DocInOrder]) -> tuple[float, ...] | None:
     """How likely each position is, whichever choice is there; None for one order, or for text."""
     rows = [view.logprobs for view in views if view.logprobs is not None]
     return position_prior(rows) if len(rows) > 1 else None
@@ -145,7 +145,7 @@ class Priors:
     def __init__(self) -> None:
         self._by_count: defaultdict[int, list[tuple[float, ...]]] = defaultdict(list)
 
-    def add(self, views: Sequence[InOrder]) -> None:
+    def add(self, views: Sequence[DocInOrder]) -> None:
         """Learn from a doc that was asked in all orders; one that was not tells nothing."""
         prior = prior_of(views)
         if prior is not None:
@@ -171,7 +171,9 @@ class OrderTally:
         self._picked_over_orders = _Picks()
         self._moved = _ByPosition()
 
-    def add(self, views: Sequence[InOrder], answer: Debiased | None, labels: Sequence[str]) -> None:
+    def add(
+        self, views: Sequence[DocInOrder], answer: Debiased | None, labels: Sequence[str]
+    ) -> None:
         """Count a doc; ``answer`` is None if its bias is not known."""
         first = views[0]
         self._count(views, answer)
@@ -212,7 +214,7 @@ class OrderTally:
             unanswered=docs["unanswered"],
         )
 
-    def _count(self, views: Sequence[InOrder], answer: Debiased | None) -> None:
+    def _count(self, views: Sequence[DocInOrder], answer: Debiased | None) -> None:
         self._docs["asked"] += len(views)
         if len(views) > 1:
             self._docs["permuted"] += 1
@@ -224,7 +226,7 @@ class OrderTally:
         self._docs["ties"] += answer is not None and len(answer.places) > 1
         self._docs["unanswered"] += answer is None or not answer.places
 
-    def _move(self, views: Iterable[InOrder]) -> None:
+    def _move(self, views: Iterable[DocInOrder]) -> None:
         """Count each position's share of right answers while this doc's gold is there."""
         right = _ByPosition()
         for view in views:
@@ -262,7 +264,7 @@ class _Picks:
         self._picked: Counter[int] = Counter()
         self._could: Counter[int] = Counter()
 
-    def add(self, views: Iterable[InOrder], count: int) -> None:
+    def add(self, views: Iterable[DocInOrder], count: int) -> None:
         for view in views:
             if view.position is not None:
                 self._picked[view.position] += 1
@@ -298,7 +300,7 @@ class OrderedDocs:
 
     def views(
         self, doc: DocRequests, answers: Sequence[Answer], *, is_prefilled: bool
-    ) -> list[InOrder]:
+    ) -> list[DocInOrder]:
         """The doc in each of its orders with the answers to it."""
         return in_orders(self._task, doc, answers, is_prefilled=is_prefilled)
 
@@ -339,7 +341,7 @@ class OrderedDocs:
 
 
 def order_values(
-    views: Sequence[InOrder], answer: Debiased | None, permutation: Permutation
+    views: Sequence[DocInOrder], answer: Debiased | None, permutation: Permutation
 ) -> dict[str, Any]:
     """The metrics of a doc over its orders: debiased, and the mean over orders."""
     first = views[0]

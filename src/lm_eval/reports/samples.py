@@ -20,7 +20,7 @@ from lm_eval.support.terminal import visible
 
 if TYPE_CHECKING:
     from lm_eval.harness.scorer import FilteredDoc
-    from lm_eval.orders.scoring import InOrder
+    from lm_eval.orders.scoring import DocInOrder
     from lm_eval.tasks.task import ConfigurableTask
 
 
@@ -301,7 +301,7 @@ def _choice_order(doc: ScoredDoc, show: Show) -> dict[str, Any]:
     }
 
 
-def _in_order(view: InOrder, show: Show) -> dict[str, Any]:
+def _in_order(view: DocInOrder, show: Show) -> dict[str, Any]:
     """Prompt and answers in one order; the sample itself holds those of the first order."""
     shown: dict[str, Any] = {"order": list(view.order), "picked": view.place}
     if isinstance(view.outcomes[0], TextOutcome):

@@ -224,7 +224,7 @@ Score = Callable[[str, Sequence[str]], float]
 
 
 @dataclass(frozen=True)
-class OfGolds:
+class BestReference:
     """A score as plain tasks call it, with references and predictions; the best reference counts."""
 
     score: Score

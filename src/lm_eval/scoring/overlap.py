@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from lm_eval.registry import Metric
-from lm_eval.scoring.functions import OfGolds, Score, answer_texts
+from lm_eval.scoring.functions import BestReference, Score, answer_texts
 from lm_eval.scoring.metrics import CHOICE, TEXT, ChoiceOutcome, keep
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -257,7 +257,7 @@ def best_pairing(scores: Sequence[Sequence[float]]) -> float:
 
 def _metric(name: str, explained: str, score: Score, *, decides: bool = False) -> Metric:
     """The metric of formats and of plain tasks; ``decides`` whether it says right or wrong."""
-    function = OfGolds(score)
+    function = BestReference(score)
     return Metric(
         name,
         explained,

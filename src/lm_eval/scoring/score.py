@@ -49,7 +49,7 @@ from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.tasks.task import ConfigurableTask
 
 if TYPE_CHECKING:
-    from lm_eval.orders.scoring import Debiased, InOrder
+    from lm_eval.orders.scoring import Debiased, DocInOrder
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class ScoredDoc:
     answers: Sequence[Answer]
     outcome: Outcome
     values: Mapping[str, Any]
-    orders: Sequence[InOrder] = ()
+    orders: Sequence[DocInOrder] = ()
     """The doc in each order of its choices, if the run asks for several."""
     answer: Debiased | None = None
     """What they say without the bias of positions."""

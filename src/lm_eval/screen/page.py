@@ -50,17 +50,17 @@ if TYPE_CHECKING:
     from lm_eval.reports.items import ItemColumns
 
 
-LEAST_PICTURE, MOST_PICTURE = 16, 48
+MIN_PICTURE, MAX_PICTURE = 16, 48
 GAP = "  "
 LENIENT = "acc_lenient"
 """Stands in a row of its own below the score by the format's own reading."""
 DOT = " · "
 MARK = "! "
 """What remarks begin with."""
-MOST_REMARKS = 6
-MOST_PARTS = 4
+MAX_REMARKS = 6
+MAX_PARTS = 4
 """Lines with scores by a field of the docs."""
-MOST_SCORES = 30
+MAX_SCORES = 30
 """With more scores than these, groups are shown instead of their tasks."""
 COMMAND = 9
 """The width of the words before commands: ``Details`` and two spaces."""
@@ -98,13 +98,13 @@ def print_screen(
         print_findings(blocks, console)
     names = {"names_tasks": names_tasks, "is_full": is_full}
     lines = list(remarks(results, blocks, width=console.width - len(MARK), **names))
-    _print_remarks(lines, len(lines) if is_full else MOST_REMARKS, console)
+    _print_remarks(lines, len(lines) if is_full else MAX_REMARKS, console)
     if is_full:
         print_costs(results, console, prices)
     console.print()
     parts = list(part_scores(results, **names))
-    if not is_full and len(parts) > MOST_PARTS:
-        parts[MOST_PARTS:] = [f"{len(parts) - MOST_PARTS} more with --table full"]
+    if not is_full and len(parts) > MAX_PARTS:
+        parts[MAX_PARTS:] = [f"{len(parts) - MAX_PARTS} more with --table full"]
     _print_lines("Parts", parts, console)
     also = _also(results, names_tasks=names_tasks)
     also += _also_of_groups(outcome.groups) if is_full else []
@@ -225,7 +225,7 @@ def _folded(rows: Sequence[ScoreRow], outcome: Outcome) -> tuple[Sequence[ScoreR
     members = {member for group in outcome.groups if group.metrics for member in group.members}
     inside = {result.task for result in outcome.results if result.name in members}
     tasks = [row for row in rows if row.task in inside and row.estimate is not None]
-    if len(rows) <= MOST_SCORES or not tasks:
+    if len(rows) <= MAX_SCORES or not tasks:
         return rows, ""
     ordered = sorted(tasks, key=lambda row: row.estimate.value if row.estimate else 0.0)
     low, high = (
@@ -387,8 +387,8 @@ def score_lines(
     for after in (parsed,) if is_full else (parsed, parsed[:1], []):
         table = FittingTable([*figures, *after], [cells], has_rule=False)
         room = width - table.width - 1
-        if room >= LEAST_PICTURE and _share_a_scale(rows):
-            heading, bars = _picture(rows, min(room, MOST_PICTURE), encoding)
+        if room >= MIN_PICTURE and _share_a_scale(rows):
+            heading, bars = _picture(rows, min(room, MAX_PICTURE), encoding)
             picture = Column("picture", heading, stays=True)
             drawn = [cell.replace(picture=bar) for cell, bar in zip(cells, bars, strict=True)]
             return FittingTable([*figures, picture, *after], [drawn], has_rule=False).lines(None)

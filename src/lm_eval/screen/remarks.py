@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 UNREAD_ABOVE = 0.05
 """Share of replies without an answer from which a line reports it."""
-MOST_ROWS = 4
+MAX_ROWS = 4
 """Rows that are named in one kind of remark."""
 MAX_PARTS = 8
 """Parts of a task's docs that are all shown; of more, only the lowest and the highest are."""
 MANY_ROWS, FEW_ROWS = 6, 2
 """With more scores than the first, this many rows are named whose replies lack answers."""
-WORTH_REREADING = 0.2
+MIN_REREAD = 0.2
 """Share of unread replies that another phrase must read for it to be named."""
 BIAS_Z, BIAS_SHARE = 3.5, 0.1
 """A label is called preferred if it is chosen this many standard errors, and by this share of the
@@ -56,7 +56,7 @@ def remarks(
         return visible(result.name if names_tasks or result.format is None else result.format)
 
     yield from _left_out(results, name)
-    yield from _preferred(results, name, len(results) if is_full else MOST_ROWS)
+    yield from _preferred(results, name, len(results) if is_full else MAX_ROWS)
     yield from _unread(results, name, None if is_full else width)
     yield from _hidden_choices(results)
     yield from _different_questions(comparisons, names_tasks=names_tasks)
@@ -198,10 +198,10 @@ def _unread(
     loud = [
         (result, result.readings)
         for result in results
-        if result.readings is not None and is_loud(result.readings)
+        if result.readings is not None and has_many_unparsed(result.readings)
     ]
     loud.sort(key=lambda pair: pair[1].share_read)
-    most = MOST_ROWS if len(results) <= MANY_ROWS else FEW_ROWS
+    most = MAX_ROWS if len(results) <= MANY_ROWS else FEW_ROWS
     most += len(loud) == most + 1  # a line that counts one more would be as long
     most = len(loud) if width is None else most
     for result, readings in loud[:most]:
@@ -226,7 +226,7 @@ def _reasons(readings: ReadingSummary) -> str:
     return f" ({', '.join(f'{n:,} {word}' for (_, n), word in zip(counts, words, strict=True))})"
 
 
-def is_loud(readings: ReadingSummary) -> bool:
+def has_many_unparsed(readings: ReadingSummary) -> bool:
     """Whether enough replies lack an answer to say so."""
     unread = readings.total - readings.read
     return bool(readings.total) and unread / readings.total > UNREAD_ABOVE
@@ -252,7 +252,7 @@ def reread_command(results: Sequence[TaskResult], folder: str) -> str:
             continue
         ((phrase, count),) = readings.by_phrase.most_common(1)
         unread = readings.total - readings.read
-        if count >= max(2, unread * WORTH_REREADING) and count > best[0]:
+        if count >= max(2, unread * MIN_REREAD) and count > best[0]:
             scorer = shlex.quote(f"{readings.reader},phrase={phrase}")
             best = (
                 count,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _GAP = "  "
-_NARROWEST_TEXT = 12
+_MIN_TEXT = 12
 """A column of wrapped text can always be this narrow."""
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*\[\]<>|&#~$])")
 
@@ -118,7 +118,7 @@ class FittingTable:
         if not (column.wraps or column.is_cut):
             return self._width(column)
         cells = [column.heading, *(getattr(row, column.field) for row in self.rows)]
-        return min(_NARROWEST_TEXT, max(cells_of(word) for cell in cells for word in cell.split()))
+        return min(_MIN_TEXT, max(cells_of(word) for cell in cells for word in cell.split()))
 
     def _laid_out(self, columns: Sequence[Column], widths: Sequence[int]) -> Iterator[str]:
         yield from _lines_of(columns, widths, [column.heading for column in columns])

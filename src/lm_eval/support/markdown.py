@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-LEAST_WIDTH = 3
+MIN_WIDTH = 3
 _FLOATS = {"real", "inf", "nan", "null"}
 
 
@@ -57,7 +57,7 @@ def _column(heading: str, values: Sequence[Any]) -> list[str]:
     places = max((cell.places for cell in cells), default=0)
     is_real = is_numeric and kinds - {"null"} != {"int"}
     texts = [cell.text(places, as_real=is_real) for cell in cells]
-    width = max([LEAST_WIDTH, _width(heading), *map(_width, texts)])
+    width = max([MIN_WIDTH, _width(heading), *map(_width, texts)])
     rule = "-" * (width - 1) + ":" if is_numeric else "-" * width
     padded = [
         _padded(text, width, to_right=is_numeric or cell.is_number)

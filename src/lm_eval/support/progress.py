@@ -161,11 +161,11 @@ class Progress:
 # kind in other tasks, weighted by tokens; before that, the speed that an earlier run of the model noted.
 
 CHARACTERS_A_TOKEN = 4
-ENOUGH = 3
+MIN_ANSWERS = 3
 """Answers after which a share has its own rate."""
-WORTH_KEEPING_S = 5.0
+MIN_KEPT_S = 5.0
 """A run that asks for less time leaves no speed behind: most of it is starting."""
-MOST_KEPT = 200
+MAX_KEPT = 200
 """Models whose speeds are kept; the oldest goes first."""
 
 
@@ -282,7 +282,7 @@ class RunPace:
 
     def _seconds_each(self, share: Share) -> float | None:
         """Seconds for one request of a share; None if nothing tells how long its replies are."""
-        if share.asked >= ENOUGH:
+        if share.asked >= MIN_ANSWERS:
             mean = share.seconds / share.asked
             if share is self._current:  # an answer that takes long counts before it is there
                 waiting = time.monotonic() - self._last
@@ -300,7 +300,7 @@ class RunPace:
         """What requests of a kind take in this run; None before some are answered."""
         same = [share for share in self._shares.values() if share.kind == kind and share.asked]
         work = sum(share.work for share in same)
-        is_known = sum(share.asked for share in same) >= ENOUGH and work > 0
+        is_known = sum(share.asked for share in same) >= MIN_ANSWERS and work > 0
         return sum(share.seconds for share in same) / work if is_known else None
 
     def speeds(self) -> dict[str, Speed]:
@@ -310,7 +310,7 @@ class RunPace:
             same = [share for share in self._shares.values() if share.kind == kind]
             seconds, work = sum(s.seconds for s in same), sum(s.work for s in same)
             asked = sum(share.asked for share in same)
-            if asked >= ENOUGH and seconds >= WORTH_KEEPING_S and work:
+            if asked >= MIN_ANSWERS and seconds >= MIN_KEPT_S and work:
                 speeds[kind] = Speed(seconds / work, work / asked, time.time())
         return speeds
 
@@ -341,7 +341,7 @@ class SpeedNotes:
         earlier = entries.pop(self._key, {})
         new = {kind: [s.seconds_a_token, s.tokens, s.noted] for kind, s in speeds.items()}
         entries[self._key] = {**(earlier if isinstance(earlier, dict) else {}), **new}
-        newest = dict(list(entries.items())[-MOST_KEPT:])
+        newest = dict(list(entries.items())[-MAX_KEPT:])
         with suppress(OSError):
             write_whole(self._path, json.dumps(newest) + "\n")
 

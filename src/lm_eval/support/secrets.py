@@ -203,8 +203,8 @@ def _without_secret(match: re.Match[str]) -> str:
     return match[1] + quote + HIDDEN + (quote if match[3].endswith(quote) else "")
 
 
-_SHORTEST = 4
-_SHORTEST_IN_NAMES = 8
+_MIN_LENGTH = 4
+_MIN_IN_NAMES = 8
 """Names of fields are searched for longer secrets only: readers of files look them up."""
 _EVERYDAY = re.compile(
     r"true|false|none|null|auto|default|enabled|disabled|required|basic|bearer|token|json"
@@ -215,7 +215,7 @@ _EVERYDAY = re.compile(
 _PLAIN_WORD = re.compile(r"[A-Za-z]?[a-z]{0,6}")
 _MIXED = re.compile(r"(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{4,}")
 """Letters and digits without a break: much of a key, little of a version or the name of a model."""
-_SHORTEST_MIXED = 10
+_MIN_MIXED = 10
 _PERCENT = re.compile("%[0-9A-F]{2}")
 _NAMES_OF_MODELS = ("model", "pretrained", "tokenizer", "peft")
 
@@ -270,7 +270,7 @@ class RunSecrets:
         return HIDDEN if is_number and str(value) in self._values else value
 
     def _name(self, name: str) -> str:
-        is_long = any(len(v) >= _SHORTEST_IN_NAMES and v in name for v in self._values)
+        is_long = any(len(v) >= _MIN_IN_NAMES and v in name for v in self._values)
         return self._hide(name) if is_long else name
 
 
@@ -314,7 +314,7 @@ def hiding(*holders: Any) -> Iterator[RunSecrets]:
 
 def is_searchable(value: str) -> bool:
     """Whether a secret can be searched for in any text without hiding ordinary ones."""
-    return len(value) >= _SHORTEST and not _EVERYDAY.fullmatch(value)
+    return len(value) >= _MIN_LENGTH and not _EVERYDAY.fullmatch(value)
 
 
 def environment_secrets() -> list[str]:
@@ -408,7 +408,7 @@ def _address_secrets(address: str) -> Iterator[tuple[str, bool]]:
 def _is_key(segment: str) -> bool:
     """Whether a segment of a path looks like a key rather than a word, a version or a model."""
     mixed = sum(map(len, _MIXED.findall(segment)))
-    return "%" in segment or mixed >= _SHORTEST_MIXED or looks_secret(segment)
+    return "%" in segment or mixed >= _MIN_MIXED or looks_secret(segment)
 
 
 def secrets_in_headers(headers: Mapping[str, Any]) -> list[str]:

@@ -15,9 +15,9 @@ from lm_eval.cli.program import (
     Parser,
     add_options,
     check_repeated,
+    int_option,
     parsed,
     run_program,
-    whole,
 )
 from lm_eval.config.arguments import parse_pairs
 from lm_eval.errors import UsageError, did_you_mean, listing
@@ -109,7 +109,7 @@ def _add_score(parser: argparse.ArgumentParser) -> None:
         **_SEED,
         "--output_path -o DIR": "write metrics and a summary",
     }
-    add_options(parser, options, seed=whole(default=1234))
+    add_options(parser, options, seed=int_option(default=1234))
     _add_config(parser, ["metrics"])
 
 
@@ -125,7 +125,7 @@ def _add_agree(parser: argparse.ArgumentParser) -> None:
         **_SEED,
         "--json FILE": "write the statistics to this file",
     }
-    add_options(parser, options, seed=whole(default=1234))
+    add_options(parser, options, seed=int_option(default=1234))
     _add_config(parser, ["metrics"], without=["trec_compat"])
 
 
@@ -141,7 +141,9 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
 
 def _add_preview(parser: argparse.ArgumentParser) -> None:
     _add_config(parser, ["model", "data", "evaluation"])
-    add_options(parser, {**_CONFIG, "--item N": "which item (default: 0)"}, item=whole(default=0))
+    add_options(
+        parser, {**_CONFIG, "--item N": "which item (default: 0)"}, item=int_option(default=0)
+    )
 
 
 _PARSERS: dict[str, tuple[str, str, Callable[[argparse.ArgumentParser], None]]] = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.cli.program import (
     add_options,
-    count,
+    count_option,
     examples,
     real_number,
     whole_number,
@@ -168,7 +168,7 @@ def add_compare(commands: Any) -> None:
         resamples=_limited(
             whole_number, (">=", FEWEST_RESAMPLES), ("<=", MOST_RESAMPLES), default=10_000
         ),
-        seed=count(default=1234),
+        seed=count_option(default=1234),
         plots={"const": IN_TERMINAL},
         fail_if_worse=_share(const=ALPHA_DEFAULT),
     )
@@ -271,7 +271,7 @@ def add_reread(commands: Any) -> None:
     about = "a results file, or the folder given as --output_path"
     parser.add_argument("run", nargs="?", metavar="RUN", help=about)
     like = {"as": {"dest": "like"}}
-    add_options(parser, _REREAD, scorer={"action": "append"}, show=count(default=5), **like)
+    add_options(parser, _REREAD, scorer={"action": "append"}, show=count_option(default=5), **like)
     add_run_options(parser, PATHS)
 
 
@@ -289,7 +289,7 @@ def add_diff(commands: Any) -> None:
     )
     parser.add_argument("run_a", metavar="RUN_A", help="a results file or its folder")
     parser.add_argument("run_b", metavar="RUN_B", help="another results file or its folder")
-    add_options(parser, _DIFF, show=count(default=1))
+    add_options(parser, _DIFF, show=count_option(default=1))
 
 
 def choice_of(args: Namespace) -> Choice:

@@ -122,7 +122,7 @@ def _fetch(entry: DataPlan, plan: FetchPlan, bar: Progress) -> None:
             return
 
 
-MOST_LINES = 5
+MAX_LINES = 5
 """More configurations of one data set than this share one line."""
 
 
@@ -132,7 +132,7 @@ def _lines(plan: FetchPlan, *, show_all: bool) -> Iterator[str]:
     for entry in plan.by_data.values():
         by_repo.setdefault(entry.data.repo, []).append(entry)
     for entries in by_repo.values():
-        folded = len(entries) > MOST_LINES and not show_all
+        folded = len(entries) > MAX_LINES and not show_all
         yield from [_line(entries)] if folded else [_line([entry]) for entry in entries]
 
 

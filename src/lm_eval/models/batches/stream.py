@@ -170,7 +170,7 @@ class BatchStream:
                 del waiting[key]
                 yield line.index, answer
         if self._model.meanwhile is not None:
-            self._model.meanwhile.settle()
+            self._model.meanwhile.flush()
 
     def _outcomes(self, batch: OpenBatch, state: BatchState) -> Iterator[LineOutcome]:
         """The results of a batch, and of lines that it ended without."""

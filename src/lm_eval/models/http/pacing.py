@@ -36,7 +36,7 @@ _UNITS_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 class Meanwhile(Protocol):
     """What the consumer of a window's results does while other requests are under way."""
 
-    def settle(self) -> None:
+    def flush(self) -> None:
         """Called before the loop moves on: results that were taken are made safe."""
 
     @property

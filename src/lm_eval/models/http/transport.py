@@ -241,7 +241,7 @@ def _next_done(done: SimpleQueue[T], meanwhile: Meanwhile | None) -> T:
         try:
             return done.get(timeout=_PATIENCE_S)
         except Empty:
-            meanwhile.settle()
+            meanwhile.flush()
     return done.get()
 
 

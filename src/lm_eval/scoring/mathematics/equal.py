@@ -21,7 +21,7 @@ from typing import Any
 
 from lm_eval.errors import ConfigError, LmEvalWarning
 from lm_eval.registry import Metric
-from lm_eval.scoring.functions import OfGolds
+from lm_eval.scoring.functions import BestReference
 from lm_eval.scoring.metrics import TEXT, as_number
 
 MAX_LENGTH = 2000
@@ -137,7 +137,7 @@ def _best(answer: str, golds: Sequence[str]) -> float:
 
 def math_equal_metric(references: Sequence[Any], predictions: Sequence[Any]) -> float:
     """``math_equal`` as task files call it."""
-    return OfGolds(_best)(references, predictions)
+    return BestReference(_best)(references, predictions)
 
 
 def _check_options(**options: Any) -> None:
@@ -154,7 +154,7 @@ math_equal_metric.check_options = _check_options  # type: ignore[attr-defined]
 MATH_EQUAL = Metric(
     "math_equal",
     "the answer is mathematically equal to a gold",
-    of_text=OfGolds(_best).of_text,
+    of_text=BestReference(_best).of_text,
     compares_texts=True,
     same=math_equal,
     function=math_equal_metric,

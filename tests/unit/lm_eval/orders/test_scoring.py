@@ -15,7 +15,7 @@ from lm_eval.orders.results import ChoiceOrder
 from lm_eval.orders.scoring import (
     DEBIASED,
     OVER_ORDERS,
-    InOrder,
+    DocInOrder,
     OrderTally,
     debiased,
     order_values,
@@ -28,13 +28,13 @@ CYCLIC = Permutation("cyclic")
 LABELS = ("A", "B", "C")
 ORDERS = orders(3, "cyclic")
 
-Views = list[InOrder]
+Views = list[DocInOrder]
 
 
-def view(order: tuple[int, ...], gold: int, outcome: Outcome) -> InOrder:
+def view(order: tuple[int, ...], gold: int, outcome: Outcome) -> DocInOrder:
     asked = DocPrompt(Turn("Q?"), (), LABELS, (order.index(gold),), "")
     doc = DocRequests(0, asked, (), Prompt(()), ())
-    return InOrder(doc, [], order, (outcome,))
+    return DocInOrder(doc, [], order, (outcome,))
 
 
 def read(position: int | None) -> TextOutcome:
