@@ -351,10 +351,10 @@ def wrong() -> Iterator[tuple[list[str], list[str]]]:
     yield ["out"], ["Name one way of reading", "--as"]
     yield ["out", "--scorer", "choice", "--as", "cot"], ["Name one way of reading"]
     yield ["out", "--scorer", "choise"], ["Unknown reader 'choise'", "Did you mean 'choice'"]
-    yield ["out", "--scorer", "after_last"], ["--scorer", "needs 'phrase'"]
+    yield ["out", "--scorer", "after_last"], ["--scorer", "needs `phrase`"]
     yield (
         ["out", "--scorer", "after_last,prase=x"],
-        ["no option 'prase'", "Did you mean 'phrase'"],
+        ["unknown key 'prase'", "Did you mean 'phrase'"],
     )
     yield ["out", "--scorer", "after_last,The answer"], ["has no '='"]
     yield ["out", "--scorer", "regex,pattern=("], ["--scorer"]

@@ -7,11 +7,11 @@ are tried in order, and the first that finds an answer, or evidence for more tha
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from lm_eval.formats.readers.claims import NONE, REACH, Claim, ReplyText
+from lm_eval.formats.readers.claims import REACH, Claim, ReplyText, own_parts
 from lm_eval.formats.readers.language import vocabulary
 from lm_eval.formats.readers.options import (
     SEVERAL,
@@ -25,7 +25,6 @@ from lm_eval.formats.readers.options import (
 from lm_eval.formats.readers.reading import AMBIGUOUS, NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import (
     PLACEHOLDER,
-    blanked,
     fold,
     key_of,
     lowered,
@@ -73,33 +72,17 @@ def _pattern(phrase: str | None) -> re.Pattern[str] | None:
 
 def _read(text: str, options: AnswerOptions, phrase: re.Pattern[str] | None) -> Reading:
     """The choice that folded ``text`` commits to; turns that the model invents are left out."""
-    if not text.strip():
-        return NO_ANSWER
-    reply = ReplyText(text, options)
-    if "\n" in text:
-        begins = len(text) - len(text.lstrip())
-        turn = reply.words.turn.search(reply.low, begins)
-        if turn:
-            reply = ReplyText(text[: turn.start()], options)
-        question = reply.words.question.search(reply.low, begins)
-        if question:
-            reading = _by_rules(ReplyText(text[: question.start()], options), phrase)
-            if reading.is_settled or reading is NONE_OF_THEM:
-                return reading
-            if text[: question.start()].strip():  # what follows is about another question
-                return NO_ANSWER
-    reading = _by_rules(reply, phrase)
-    return NO_ANSWER if reading is NONE_OF_THEM else reading
-
-
-NONE_OF_THEM = Reading.unread("unreadable")
-"""The reply says that no choice is right: no other rule is tried."""
+    for part in own_parts(text):
+        reading = _by_rules(ReplyText(part, options), phrase)
+        if reading.is_settled:
+            return reading
+    return NO_ANSWER
 
 
 def _by_rules(reply: ReplyText, phrase: re.Pattern[str] | None) -> Reading:
     for rule in RULES:
         reading = rule(reply, phrase)
-        if reading.is_settled or reading is NONE_OF_THEM:
+        if reading.is_settled:
             reading = reading if reading.rule else reading.with_rule(rule.__name__)
             return replace(reading, is_claim=False) if rule in WEAK else reading
     return NO_ANSWER
@@ -113,22 +96,13 @@ def whole(reply: ReplyText, _phrase: re.Pattern[str] | None = None) -> Reading:
     text, options = reply.text, reply.options
     if len(text) > options.window:
         return NO_ANSWER
-    name = options.label_at(text, opened(text, 0))
-    if name is None and len(text) <= _MAX_LEAD:
-        name = reply.name_at(0)
-        name = name if name and not name.is_text else None
-    is_price = name is not None and text[: name.span[0]].strip() == "$" and text.count("$") == 1
-    if name is not None and not is_price:
-        rest = key_of(text[name.span[1] :])
+    name = options.label_at(text, opened(text, 0)) or reply.name_at(0)
+    if name is not None and not name.is_text:
+        rest = key_of(text[name.end if name.choice < 0 else name.span[1] :])
         own = options.keys[name.choice] if 0 <= name.choice < len(options.keys) else ""
         if not rest or rest == own:
             return _reading(name.choice, name.span)
-        if rest in options.keys and options.is_exact(text[slice(*name.span)]):
-            return AMBIGUOUS
     return options.whole_text(text)
-
-
-_MAX_LEAD = 120  # characters of a reply that consists of filler words and a label
 
 
 def conclusion(reply: ReplyText, phrase: re.Pattern[str] | None) -> Reading:
@@ -143,10 +117,8 @@ def conclusion(reply: ReplyText, phrase: re.Pattern[str] | None) -> Reading:
 
 
 def verdict(reply: ReplyText, _phrase: re.Pattern[str] | None) -> Reading:
-    """The one choice that is called right."""
-    if len(reply.text) > (_SHORT if reply.is_cut else 3 * _SHORT):
-        return NO_ANSWER
-    rights, _ = reply.verdicts()
+    """The one choice that is called right in a short reply."""
+    rights = reply.called_right() if len(reply.text) <= _SHORT else {}
     if len(rights) != 1:
         return AMBIGUOUS if rights else NO_ANSWER
     ((index, span),) = rights.items()
@@ -154,31 +126,13 @@ def verdict(reply: ReplyText, _phrase: re.Pattern[str] | None) -> Reading:
 
 
 def opening(reply: ReplyText, _phrase: re.Pattern[str] | None = None) -> Reading:
-    """The label that the reply starts with, its text or a reason behind it; not a list of options.
-
-    In a long reply it must fill the first line: "(a) The …" begins a solution in parts.
-    """
+    """The label that the reply starts with, its text or a reason behind it; not a list of options."""
     claim = reply.claim_at(0, 0, "opening", is_start=True)
-    if claim is None or claim.choice == NONE:
-        return NO_ANSWER if claim is None else _after(reply, claim.end)
-    first_line = reply.text.lstrip().partition("\n")[0]
-    is_long = len(reply.text) > 3 * _SHORT or reply.is_cut
-    if is_long and len(first_line.strip()) > claim.end + 2:
+    if claim is None:
         return NO_ANSWER
-    if reply.is_denied(claim.end, reply.sentence_end(claim.end)) and claim.choice == SEVERAL:
-        return NO_ANSWER
-    changed = reply.words.second_thought.search(reply.low, claim.end)
-    return _after(reply, changed.start()) if changed else _checked(reply, claim)
-
-
-def _after(reply: ReplyText, start: int) -> Reading:
-    """What a reply comes to that takes its first answer back at ``start``."""
-    rest = ReplyText(" " * start + reply.text[start:], reply.options)
-    for rule in (conclusion, verdict, closing, bold):
-        reading = rule(rest, None)
-        if reading.is_settled:
-            return reading.with_rule("correction")
-    return AMBIGUOUS
+    if claim.choice == SEVERAL and reply.is_denied(claim.end, reply.sentence_end(claim.end)):
+        return NO_ANSWER  # "A and B are not it"
+    return _checked(reply, claim)
 
 
 def closing(reply: ReplyText, _phrase: re.Pattern[str] | None) -> Reading:
@@ -190,12 +144,11 @@ def closing(reply: ReplyText, _phrase: re.Pattern[str] | None) -> Reading:
     line = reply.text.rfind("\n", 0, end) + 1
     for at in dict.fromkeys((line, start)):
         piece = _piece(reply.text[at:end], reply.options).moved(at)
-        is_listed = piece.is_answer and _ends_list(reply, at, piece.value)
-        if piece.is_answer and at and not is_listed and not reply.is_denied(line, at):
+        if piece.is_answer and not _ends_list(reply, at, piece.value):
             return piece
     for match in reversed([*reply.words.it_is.finditer(reply.low, max(start, end - REACH), end)]):
         claim = reply.claim_at(match.start(), match.end(), "closing")
-        if claim is not None and claim.choice >= 0 and not reply.is_denied(start, match.start()):
+        if claim is not None and claim.choice >= 0:
             return Reading(claim.choice, span=claim.span)
     named = _bracketed(reply, start)
     return Reading(*named[0]) if len(named) == 1 and not reply.is_denied(start, end) else NO_ANSWER
@@ -214,17 +167,13 @@ def bold(reply: ReplyText, _phrase: re.Pattern[str] | None = None) -> Reading:
 
 
 def mention(reply: ReplyText, _phrase: re.Pattern[str] | None = None) -> Reading:
-    """The only choice that a short reply names, by its text or a label in brackets."""
-    if len(reply.text) > _SHORT or reply.text.rstrip()[-1:] in tuple(",:(-–—"):
-        return NO_ANSWER
-    spans = {i: at[-1] for i, at in reply.options.text_mentions(reply.text).items()}
-    spans |= {index: span for index, _, span in _bracketed(reply, 0)}
+    """The only choice whose text a short reply names."""
+    spans = reply.options.text_mentions(reply.text) if len(reply.text) <= _SHORT else {}
     if len(spans) != 1:
         return AMBIGUOUS if spans else NO_ANSWER
-    ((index, span),) = spans.items()
-    start, end = reply.sentence(span[0])
-    is_doubtful = reply.is_denied(start, end) or reply.text[end - 1 : end] == "?"
-    return NO_ANSWER if is_doubtful else Reading(index, span=span)
+    ((index, found),) = spans.items()
+    is_denied = reply.is_denied(*reply.sentence(found[-1][0]))
+    return NO_ANSWER if is_denied else Reading(index, span=found[-1])
 
 
 def _bracketed(reply: ReplyText, start: int) -> list[tuple[int, str | None, Span]]:
@@ -246,34 +195,31 @@ RULES = (whole, conclusion, verdict, opening, *WEAK)
 
 
 def _settled(reply: ReplyText, claims: list[Claim]) -> Reading:
-    """What a reply's announcements come to. "Would be" counts only where nothing is firmer."""
-    firm = [claim for claim in claims if claim.is_firm] or claims
-    last = firm[0]
-    for claim in firm[1:]:
+    """What a reply's announcements come to."""
+    last = claims[0]
+    for claim in claims[1:]:
         is_narrower = last.choice < 0 and claim.start >= last.end  # "A or B … so the answer is B"
-        if claim.choice == last.choice:
-            last = last if last.rule == "phrase" != claim.rule else claim
-        elif is_narrower or reply.is_corrected(last.end, claim.span[0]):
-            last = claim
-        elif claim.choice == NONE:
-            return NONE_OF_THEM
-        else:
+        if (
+            claim.choice != last.choice
+            and not is_narrower
+            and not reply.is_corrected(last.end, claim.span[0])
+        ):
             return AMBIGUOUS
+        last = claim
     return _checked(reply, last)
 
 
 def _checked(reply: ReplyText, claim: Claim) -> Reading:
-    """The claim as a reading, unless what follows calls another choice right, or this one wrong."""
-    if claim.choice < 0:
-        return AMBIGUOUS if claim.choice == SEVERAL else NONE_OF_THEM
-    rights, wrongs = reply.verdicts(claim.end)
-    if any(index != claim.choice for index in rights):
-        return AMBIGUOUS
-    if claim.choice in wrongs and claim.choice not in rights:
-        return AMBIGUOUS
-    changed = reply.words.second_thought.search(reply.low, claim.end, claim.end + REACH)
-    later = _after(reply, changed.start()) if changed else NO_ANSWER
-    return later if later.is_answer else Reading(claim.choice, claim.rule, claim.span)
+    """The claim as a reading, unless what follows takes it back or calls another choice right."""
+    changed = reply.words.second_thought.search(reply.low, claim.span[1], claim.end + REACH)
+    if changed:
+        rest = " " * changed.start() + reply.text[changed.start() :]
+        for rule in (conclusion, closing, bold):
+            later = rule(ReplyText(rest, reply.options), None)
+            if later.is_answer:
+                return later.with_rule("correction")
+    others = set(reply.called_right(claim.end)) - {claim.choice}
+    return AMBIGUOUS if others else _reading(claim.choice, claim.span).with_rule(claim.rule)
 
 
 def _reading(index: int, span: Span) -> Reading:
@@ -330,27 +276,13 @@ def _piece(text: str, options: AnswerOptions) -> Reading:
     reading = whole(ReplyText(text, options))
     if reading.is_settled:
         return reading
-    return AMBIGUOUS if _lists_labels(text, options) else NO_ANSWER
+    named = {name.choice for name in labels_in(options, text, 0, len(text))}
+    return AMBIGUOUS if len(named) > 1 else NO_ANSWER
 
 
 def piece_of(text: str, options: AnswerOptions) -> Reading:
     """The choice that all of ``text`` names."""
     return _piece(fold(text), options)
-
-
-def _lists_labels(text: str, options: AnswerOptions) -> bool:
-    """True for ``A, C``, ``A and C`` and ``AC``: nothing but several labels."""
-    stripped = text.strip(" \t\n()[]{}\"'*_.$")
-    if len(stripped) > 200 or not options.by_label:
-        return False
-    if 1 < len(stripped) <= len(options.by_label) and set(stripped) <= set(options.by_label):
-        return len(set(stripped)) == len(stripped)
-    named = list(labels_in(options, stripped, 0, len(stripped)))
-    if len({name.choice for name in named}) < 2:
-        return False
-    rest = lowered(blanked(stripped, [name.span for name in named]))
-    and_or = ReplyText(rest, options).words.and_or
-    return not _JOINED.sub("", and_or.sub("", _COMMAND.sub(" ", rest)))
 
 
 def _ends_list(reply: ReplyText, line: int, index: int) -> bool:
@@ -374,14 +306,11 @@ def label_after(
     """
     options = options_of(labels, choices)
     reply = ReplyText(fold(text), options)
-    cues = list(phrase_pattern(phrase).finditer(reply.low))
-    for match in reversed(cues):
+    for match in reversed(list(phrase_pattern(phrase).finditer(reply.low))):
         claim = reply.claim_at(match.start(), match.end(), "label_after")
         if claim is None and PLACEHOLDER.match(reply.text, match.end()):
             continue  # the instruction repeated
-        if not reply.text[match.end() :].strip(" \t\r\n:*_$\"'`([{.…-"):
-            continue  # cut off while it repeated itself
-        if claim is None or reply.text[slice(*claim.span)] == "" or _is_text(claim, options, reply):
+        if claim is None or _is_text(claim, options, reply):
             return NO_ANSWER
         return _reading(claim.choice, claim.span).with_rule("label_after")
     return NO_ANSWER
@@ -400,7 +329,7 @@ def first_label(text: str, *, labels: Sequence[str] = (), choices: Sequence[str]
     options = options_of(labels, choices)
     reply = ReplyText(fold(text), options)
     claim = reply.claim_at(0, 0, "first_label", is_start=True)
-    if claim is None or claim.choice == NONE or _is_text(claim, options, reply):
+    if claim is None or _is_text(claim, options, reply):
         return NO_ANSWER
     return _reading(claim.choice, claim.span).with_rule("first_label")
 
@@ -449,7 +378,6 @@ _BETWEEN = (
     r"(?:\s{0,4}(?:>+|,|;|\||→|≻|-+>|=+>|/)\s{0,4}(?:(?:and|then|finally)\s{1,4})?"
     r"|\s{1,4}(?:and|then|followed\s+by)\s{1,4}|\s{0,4}\n\s{0,4}(?:[-*•]\s{1,4})?|[ \t]{1,4})"
 )
-_PROSE_FOLLOWS = re.compile(r"[ \t]+[a-z]")
 
 
 @register_reader("ranking")
@@ -477,61 +405,25 @@ def ranking(
         folded = folded[: min(repeated, default=len(folded))]
     if len(options.by_label) != len(labels) or not labels:
         return NO_ANSWER
-    cores = tuple(options.by_label)
-    for candidates in (_numbered(folded, cores, start), _runs(folded, cores, start)):
-        readings = [reading for order in candidates if (reading := _of_all(order, options))]
-        if readings:
-            return readings[-1]
+    numbered, run, label = _orders(tuple(options.by_label))
+    lines = list(numbered.finditer(folded, start))[-len(labels) :]
+    runs = (list(label.finditer(folded, *match.span())) for match in run.finditer(folded, start))
+    for order in (lines, *reversed(list(runs))):
+        indices = [options.index_of(match["label"]) for match in order]
+        if len(order) == len(labels) and set(indices) == set(options.by_label.values()):
+            span = order[0].start("label"), order[-1].end("label")
+            return Reading(indices, "ranking", span)
     return NO_ANSWER
 
 
-Order = list[re.Match[str]]
-
-
-def _runs(text: str, cores: tuple[str, ...], start: int) -> Iterable[Order]:
-    """Runs of labels with only separators between them."""
-    label, run = _patterns(cores)
-    for match in run.finditer(text, start):
-        order = list(label.finditer(text, *match.span()))
-        ends_as_word = order[-1][0] in ("A", "a", "I", "i")
-        if not (ends_as_word and _PROSE_FOLLOWS.match(text, order[-1].end())):
-            yield order
-
-
-def _numbered(text: str, cores: tuple[str, ...], start: int) -> Iterable[Order]:
-    """Labels behind ``1.``, ``2.``, … at the start of numbered lines."""
-    order: Order = []
-    for line in _numbered_line(cores).finditer(text, start):
-        number = int(line["number"])
-        order = [*order, line] if number == len(order) + 1 else [line] if number == 1 else []
-        if len(order) == len(cores):
-            yield order
-
-
-def _of_all(order: Order, options: AnswerOptions) -> Reading | None:
-    """The order as a reading; None where it misses a label or has one twice."""
-    indices = [options.index_of(match["label"]) for match in order]
-    if len(order) != len(options.by_label) or set(indices) != set(options.by_label.values()):
-        return None
-    return Reading(indices, "ranking", (order[0].start("label"), order[-1].end("label")))
-
-
-def _one_of(cores: tuple[str, ...]) -> str:
-    return "|".join(token(core) for core in sorted(cores, key=len, reverse=True))
-
-
 @lru_cache(maxsize=1024)
-def _patterns(cores: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    # "->" may follow a label, which as a whole token is not followed by "-x"
-    label = f"(?:{_one_of(cores)})"
-    run = re.compile(f"{label}(?:{_AROUND}{_BETWEEN}{_AROUND}{label})*", re.IGNORECASE)
-    return re.compile(f"(?P<label>{_one_of(cores)})", re.IGNORECASE), run
-
-
-@lru_cache(maxsize=1024)
-def _numbered_line(cores: tuple[str, ...]) -> re.Pattern[str]:
-    return re.compile(
-        r"^[ \t]{0,8}\(?(?P<number>\d{1,4})[.):][ \t]{1,4}"
-        rf"{_AROUND}(?P<label>{_one_of(cores)})",
-        re.IGNORECASE | re.MULTILINE,
+def _orders(cores: tuple[str, ...]) -> tuple[re.Pattern[str], ...]:
+    """Patterns for a label on a numbered line, for labels with separators between, and for one label."""
+    one = "|".join(token(core) for core in sorted(cores, key=len, reverse=True))
+    numbered = rf"^[ \t]{{0,8}}\(?\d{{1,4}}[.):][ \t]{{1,4}}{_AROUND}(?P<label>{one})"
+    run = rf"(?:{one})(?:{_AROUND}{_BETWEEN}{_AROUND}(?:{one}))*"
+    return (
+        re.compile(numbered, re.IGNORECASE | re.MULTILINE),
+        re.compile(run, re.IGNORECASE),
+        re.compile(f"(?P<label>{one})", re.IGNORECASE),
     )

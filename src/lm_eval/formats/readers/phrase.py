@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from lm_eval.formats.readers.claims import ReplyText
+from lm_eval.formats.readers.claims import ReplyText, own_parts
 from lm_eval.formats.readers.language import vocabulary
-from lm_eval.formats.readers.options import options_of
+from lm_eval.formats.readers.options import Span, options_of
 from lm_eval.formats.readers.reading import NO_ANSWER, Reading, register_reader
 from lm_eval.formats.readers.text import NAME, PLACEHOLDER, blanked, fold, lowered, phrase_pattern
 
@@ -54,23 +54,8 @@ def after_last(text: str, *, phrase: str) -> Reading:
     is part of the answer or a remark is for scoring to say, which knows the gold. An answer is one
     line: of one that goes on behind a line break the first line is read.
     """
-    cue = phrase_pattern(phrase)
-    folded, cue_span = announced(fold(text), phrase)
-    if cue_span is None:
-        apart = set_apart(folded, phrase)
-        return _answer(text, *apart) if apart else NO_ANSWER
-    span = displayed(folded, cue_span[1])
-    if span is None:
-        line = LINE.match(folded, cue_span[1])
-        if line is None:
-            return NO_ANSWER
-        start, end = line.span(1)
-        again = cue.search(lowered(folded[start - 1 : end]), 1)  # cut off while it repeated itself
-        end = start - 1 + again.start() if again else end
-        ended = _WRAPPED_START.match(folded, start, end)
-        end = ended.end() if ended else end
-        span = start, len(folded[:end].rstrip())  # what is blank there was an echo
-    return _answer(text, *span)
+    span = stated(fold(text), phrase)[1]
+    return _answer(text, *span) if span else NO_ANSWER
 
 
 def _answer(text: str, start: int, end: int) -> Reading:
@@ -78,8 +63,7 @@ def _answer(text: str, start: int, end: int) -> Reading:
     start, end = unwrapped(text, start, end)
     if start >= end:
         return NO_ANSWER
-    value = text[start:end]
-    value = vocabulary().verb_last.sub("", value)
+    value = vocabulary().verb_last.sub("", text[start:end])
     end = start + len(value)
     if "&" in value:
         import html
@@ -88,39 +72,48 @@ def _answer(text: str, start: int, end: int) -> Reading:
     return Reading(value, "after_last", (start, end))
 
 
-def announced(folded: str, phrase: str) -> tuple[str, tuple[int, int] | None]:
-    """``folded`` without repetitions of the instruction, and the span that announces its answer.
+def stated(folded: str, phrase: str) -> tuple[str, Span | None]:
+    """``folded`` without repetitions of the instruction, and the span in which it states its answer.
 
-    That is the last ``phrase``. If there is none and the phrase is about the answer, a plainer one
-    counts: "The answer is" for "The final answer is". Text after the model's turn is left out.
+    That is the line, or the displayed block, behind the last ``phrase``. If there is none and the phrase
+    is about the answer, a plainer one counts, "The answer is" for "The final answer is", and what the
+    reply sets apart. A next question or turn that the model invents is left out.
     """
-    low = lowered(folded)
-    words, begins = vocabulary(), len(low) - len(low.lstrip())
-    turn = words.turn.search(low, begins)
-    folded = folded[: turn.start()] if turn else folded
-    question = words.question.search(low, begins, len(folded))
-    if question:
-        answered, span = _announced(folded[: question.start()], phrase)
-        if span is not None:
-            return answered, span
-    return _announced(folded, phrase)
+    cue = phrase_pattern(phrase)
+    for part in own_parts(folded):
+        folded = _without_echoes(part, cue)
+        at = _announced(folded, phrase)
+        if at is not None:
+            return folded, displayed(folded, at) or _line(folded, at, cue)
+    return folded, set_apart(folded, phrase)
 
 
-def _announced(folded: str, phrase: str) -> tuple[str, tuple[int, int] | None]:
-    folded = _without_echoes(folded, phrase_pattern(phrase))
+def _line(text: str, at: int, cue: re.Pattern[str]) -> Span:
+    """The rest of the line, up to a repeated phrase; its start if that is in bold or in a box."""
+    line = LINE.match(text, at)
+    start, end = line.span(1) if line else (at, at)
+    again = cue.search(lowered(text[start - 1 : end]), 1)  # cut off while it repeated itself
+    end = start - 1 + again.start() if again else end
+    wrapped = _WRAPPED_START.match(text, start, end)
+    return start, len(text[: wrapped.end() if wrapped else end].rstrip())
+
+
+def _announced(folded: str, phrase: str) -> int | None:
+    """Where the answer begins that ``phrase``, or a plainer one, announces."""
     low = lowered(folded)
     for match in reversed(list(phrase_pattern(phrase).finditer(low))):
         if not (_is_cut(folded, match.end()) or _is_supposed(low, match.start())):
-            return folded, _behind_placeholder(folded, match.span())
+            placeholder = PLACEHOLDER.match(folded, match.end())  # "The answer is [answer] 42"
+            return placeholder.end() if placeholder else match.end()
     if not _is_about_answers(phrase) or _answer_fields(folded):
-        return folded, None
+        return None
     reply = ReplyText(folded, options_of((), ()))
     for match in reversed(list(reply.words.plain_cue.finditer(low))[-_CUES_READ:]):
         if _is_cut(folded, match.end()) or _ECHO.match(low, match.end()):
             continue
-        if not _is_supposed(low, match.start()) and reply.standing(*match.span()):
-            return folded, match.span()
-    return folded, None
+        if not (_is_supposed(low, match.start()) or reply.is_supposed(*match.span())):
+            return match.end()
+    return None
 
 
 # ``[answer]``, ``<your answer>``, ``____``; but <answer>42</answer> is an answer.
@@ -141,7 +134,7 @@ def _without_echoes(text: str, cue: re.Pattern[str]) -> str:
     for match in cue.finditer(low):
         start, behind, floor = match.start(), floor, match.end()
         echo = _ECHO.match(low, match.end())
-        if echo is None or _is_digit_at(text, _behind_placeholder(text, match.span())[1]):
+        if echo is None or _FILLED.match(low, match.end()):
             continue
         stop = _SENTENCE_STOP.search(low, echo.end())
         end = stop.end() if stop else len(low)
@@ -154,23 +147,15 @@ def _without_echoes(text: str, cue: re.Pattern[str]) -> str:
     return blanked(text, spans) if spans else text
 
 
+_FILLED = re.compile(PLACEHOLDER.pattern + r"\d", re.IGNORECASE)
+
+
 def _is_cut(text: str, end: int) -> bool:
     """True if nothing but marks follows: the model was cut off while it repeated itself."""
     return not text[end : end + 80].strip(_MARKS) and not text[end:].strip(_MARKS)
 
 
 _MARKS = " \t\r\n:*_$\"'`([{.…-"
-
-
-def _is_digit_at(text: str, pos: int) -> bool:
-    return text[pos : pos + 1].isdigit()
-
-
-def _behind_placeholder(text: str, cue: tuple[int, int]) -> tuple[int, int]:
-    """The cue together with the placeholder in "The answer is [answer] 42"."""
-    placeholder = PLACEHOLDER.match(text, cue[1])
-    end = placeholder.end() if placeholder else cue[1]
-    return (cue[0], end) if _is_digit_at(text, end) and text[end - 1] != "-" else cue
 
 
 def _is_supposed(low: str, at: int) -> bool:
@@ -188,22 +173,17 @@ def _is_about_answers(phrase: str) -> bool:
     return vocabulary().answer.search(low) is not None
 
 
-def set_apart(text: str, phrase: str) -> tuple[int, int] | None:
+def set_apart(text: str, phrase: str) -> Span | None:
     """The answer that a reply without the phrase sets apart: a field of JSON, else the last of a box, an
     answer tag, a line after ``####`` and the line below a heading."""
     if not _is_about_answers(phrase):
         return None
     fields = _answer_fields(text)
     if fields:
-        return next((span for span in reversed(fields) if span is not None), None)
-    spans = [
-        match.span(match.lastindex or 0)
-        for match in _APART.finditer(text)
-        if match[match.lastindex or 0].strip()
-    ]
+        return fields[-1]
+    spans = [match.span(match.lastindex or 0) for match in _APART.finditer(text)]
     heading = vocabulary().heading.search(lowered(text))
-    if heading:
-        spans.append(heading.span("text"))
+    spans += [heading.span("text")] if heading else []
     return max(spans, key=lambda span: span[1]) if spans else None
 
 
@@ -219,7 +199,7 @@ _FIELD = re.compile(
 )
 
 
-def _answer_fields(text: str) -> list[tuple[int, int] | None]:
+def _answer_fields(text: str) -> list[Span | None]:
     """The values of the fields of JSON that hold an answer; None for ``null``."""
     name = vocabulary().answer_field
     fields = _FIELD.finditer(text)
@@ -229,19 +209,18 @@ def _answer_fields(text: str) -> list[tuple[int, int] | None]:
     ]
 
 
-def displayed(text: str, pos: int) -> tuple[int, int] | None:
+def displayed(text: str, pos: int) -> Span | None:
     """The inside of a block of mathematics, code or HTML that begins at ``pos``."""
     block = _BLOCK.match(text, pos)
     if block is None:
         return None
-    closers = {"math": "\\]", "dollars": "$$", "fence": "```"}
-    closer = closers.get(block.lastgroup or "", f"</{block['tag']}>" if block["tag"] else "\\end{")
+    closers = {"math": "\\]", "dollars": "$$", "fence": "```", "name": "\\end{"}
+    closer = closers.get(block.lastgroup or "", f"</{block['tag']}>")
     end = text.find(closer, block.end(), block.end() + _LONGEST_BLOCK)
-    inside = text[block.end() : end].strip() if end >= 0 else ""
-    return (block.end(), end) if inside else None
+    return (block.end(), end) if text[block.end() : max(end, 0)].strip() else None
 
 
-def unwrapped(text: str, start: int, end: int) -> tuple[int, int]:
+def unwrapped(text: str, start: int, end: int) -> Span:
     """The part of ``text[start:end]`` inside its emphasis, quotes, boxes and final period.
 
     An answer of signs alone (``] )``) is kept, but for a final period.
@@ -263,7 +242,7 @@ _WORD = re.compile(r"[^\W_]")
 _EMPTY = " \t\r\n.…*_`\"'$:-"
 
 
-def _without_tags(text: str, start: int, end: int) -> tuple[int, int]:
+def _without_tags(text: str, start: int, end: int) -> Span:
     """The span without HTML line breaks and tags that were opened before the answer."""
     lead = _TAG_START.match(text, start, end) if text[start : start + 1] in ("<", "&") else None
     start = lead.end() if lead else start
@@ -273,7 +252,7 @@ def _without_tags(text: str, start: int, end: int) -> tuple[int, int]:
     return _stripped(text, start, tail.start())
 
 
-def _stripped(text: str, start: int, end: int) -> tuple[int, int]:
+def _stripped(text: str, start: int, end: int) -> Span:
     """The span without white space and the final period; the period of ``U.S.`` stays."""
     piece = _without_stray_closer(text[start:end].rstrip())
     bare = piece if _INITIALS.search(piece[-40:]) else piece.rstrip(".。!।").rstrip()

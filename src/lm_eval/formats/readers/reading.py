@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from lm_eval.errors import ConfigError, did_you_mean, listing
+from lm_eval.config.schema import Key, check, one_of
+from lm_eval.errors import ConfigError, listing
 from lm_eval.registry import READERS
 
 Reason = Literal["empty", "refused", "truncated", "ambiguous", "unreadable"]
@@ -143,45 +144,43 @@ def _bind_mapping(spec: Mapping[Any, Any]) -> BoundReader:
 
 def _bind(name: str, options: dict[str, Any]) -> BoundReader:
     function = READERS.get(name)
-    _check_names(name, function, options)
-    for option, value in options.items():
-        _check_value(name, option, value, _hints(function).get(option))
+    check(options, _schema(function), f"Reader {name!r}")
     ordered = ((key, _frozen(options[key])) for key in _parameters(function) if key in options)
     bound = BoundReader(name, tuple(ordered))
     bound("")  # raises if anything else is wrong with the options, such as a pattern
     return bound
 
 
-def _check_names(name: str, function: Any, options: Mapping[str, Any]) -> None:
-    valid = {key: p for key, p in _parameters(function).items() if key not in _GIVEN_PER_DOC}
-    for option in options:
-        if option not in valid:
-            raise ConfigError(
-                f"Reader {name!r} has no option {option!r}.{did_you_mean(option, valid)} "
-                f"Its options: {listing(valid)}."
-            )
-    missing = [k for k, p in valid.items() if p.default is p.empty and k not in options]
-    if missing:
-        raise ConfigError(
-            f"Reader {name!r} needs {listing(map(repr, missing))}. Write it as "
-            f"{{reader: {name}, {', '.join(f'{option}: …' for option in missing)}}}."
-        )
+@lru_cache(maxsize=256)
+def _schema(function: Any) -> dict[str, Key]:
+    """What each option of a reader may hold, by its annotation."""
+    hints = get_type_hints(function)
+    return {
+        name: _key(hints.get(name, Any), is_needed=parameter.default is parameter.empty)
+        for name, parameter in _parameters(function).items()
+        if name not in _GIVEN_PER_DOC
+    }
 
 
-def _check_value(name: str, option: str, value: Any, hint: Any) -> None:
+def _key(hint: Any, *, is_needed: bool) -> Key:
+    kinds = get_args(hint) or (hint,)
     if get_origin(hint) is Literal:
-        if value not in get_args(hint):
-            raise ConfigError(
-                f"Reader {name!r}: {option} cannot be {value!r}."
-                f"{did_you_mean(str(value), get_args(hint))} Valid: {listing(get_args(hint))}."
-            )
-        return
-    kinds = tuple(kind for kind in (get_args(hint) or (hint,)) if isinstance(kind, type))
-    if kinds and (not isinstance(value, kinds) or isinstance(value, bool)):
-        names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
-        raise ConfigError(f"Reader {name!r}: {option} must be {names}, not {value!r}.")
-    if value == "" or (option == "phrase" and isinstance(value, str) and not value.strip()):
-        raise ConfigError(f"Reader {name!r}: {option} is empty. Give a text, or leave it out.")
+        return replace(one_of(kinds), takes_null=False)
+    words = " or ".join(_WORDS.get(kind, str(kind)) for kind in kinds if kind is not type(None))
+    return Key(
+        hint,
+        words,
+        takes_null=hint is Any or type(None) in kinds,
+        fits=_says_something,
+        is_needed=is_needed,
+    )
+
+
+_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+
+
+def _says_something(value: Any) -> bool:
+    return not isinstance(value, str) or bool(value.strip())
 
 
 def _frozen(value: Any) -> Any:
@@ -193,8 +192,3 @@ def _parameters(function: Any) -> dict[str, inspect.Parameter]:
     """A reader's keyword parameters: the parts of the question that it uses, and its options."""
     parameters = inspect.signature(function).parameters
     return {key: p for key, p in parameters.items() if p.kind is p.KEYWORD_ONLY}
-
-
-@lru_cache(maxsize=256)
-def _hints(function: Any) -> dict[str, Any]:
-    return get_type_hints(function)
