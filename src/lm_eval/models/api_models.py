@@ -99,8 +99,6 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
     _left_out: frozenset[str] = frozenset()
     base_url: str
     """The address of the server; of several, the first, under which answers are stored."""
-    think_end_token: str | None = None
-    """A text in replies after which the answer begins; what comes before it is reasoning."""
     _calls: ServerCaller
     _given: Mapping[str, Any]
     """The constructor's arguments: one that only a subclass knows may decide its answers."""
@@ -183,6 +181,9 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
             FromZero | None,
             "how many likeliest tokens to ask for; by default as many as the server returns",
         ] = None,
+        think_end_token: Annotated[
+            str | None, "a text in replies after which the answer begins; before it is reasoning"
+        ] = None,
     ) -> None:
         who = backend_name(self)
         self._served_model = self._model_name(model, pretrained)
@@ -205,6 +206,7 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
         self.ca_cert_path = ca_cert_path
         self.timeout = timeout
         self.top_logprobs = top_logprobs
+        self.think_end_token = None if think_end_token is None else str(think_end_token)
         self._auth_token = auth_token
         self._header = None if header is None else dict(header)
         self._eos_string = eos_string

@@ -126,17 +126,6 @@ class LocalChatCompletion(LocalCompletionsAPI):
     is_chat = True
     most_stops = _MOST_STOPS
 
-    def __init__(
-        self,
-        base_url: str | None = None,
-        tokenizer_backend: str | None = None,
-        think_end_token: str | None = None,
-        **kwargs: Any,
-    ) -> None:
-        """``think_end_token``: a text in replies behind which the answer begins."""
-        super().__init__(base_url=base_url, tokenizer_backend=tokenizer_backend, **kwargs)
-        self.think_end_token = None if think_end_token is None else str(think_end_token)
-
     @staticmethod
     def parse_generations(outputs: Any, **kwargs: Any) -> list[str]:
         return [chat_reply(choice) for choice in choices_of(outputs)]

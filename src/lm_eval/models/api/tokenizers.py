@@ -284,7 +284,7 @@ def import_package(package: str, what: str) -> Any:
 
 def load_tokenizer(model: TemplateAPI) -> ServerTokenizer:
     """The tokenizer that the arguments of a model name."""
-    backend = model.tokenizer_backend
+    backend, name = model.tokenizer_backend, model._tokenizer_source
     if backend is None:
         raise ModelError(
             f"{type(model).__name__} has tokenizer_backend=None, so nothing can be "
@@ -292,25 +292,23 @@ def load_tokenizer(model: TemplateAPI) -> ServerTokenizer:
             "out, or set huggingface, tiktoken or remote."
         )
     if backend == "tiktoken":
-        return load_tiktoken(model._tokenizer_source)
-    if model.tokenizes_here:
-        return _load_named(model)
-    try:
-        return RemoteTokenizer(model._tokenizer_source, model.model, model.addresses, model._calls)
-    except ModelError as error:
-        if backend == "remote" or isinstance(error, RequestError | MissingExtraError):
-            raise
-        no_server = error
-    try:
-        return _load_named(model)
-    except ModelError as error:
-        raise ModelError(f"{error} The server was asked as well: {no_server}") from error
-
-
-def _load_named(model: TemplateAPI) -> ServerTokenizer:
+        return load_tiktoken(name)
+    no_server = None
+    if not model.tokenizes_here:
+        try:
+            return RemoteTokenizer(name, model.model, model.addresses, model._calls)
+        except ModelError as error:
+            if backend == "remote" or isinstance(error, RequestError | MissingExtraError):
+                raise
+            no_server = error
     is_named = model.tokenizer_argument is not None
     why = "from tokenizer=…" if is_named else "the model's name, because no tokenizer=… was given"
-    return load_files(model._tokenizer_source, why=why, **model.tokenizer_files)
+    try:
+        return load_files(name, why=why, **model.tokenizer_files)
+    except ModelError as error:
+        if no_server is None:
+            raise
+        raise ModelError(f"{error} The server was asked as well: {no_server}") from error
 
 
 def load_files(
@@ -318,10 +316,14 @@ def load_files(
 ) -> ServerTokenizer:
     """The tokenizer in a folder, a tokenizer.json, or a repository of the hub."""
     path = Path(name).expanduser()
+    fetch = partial(_in_folder, path) if path.exists() else partial(_in_hub, name, revision)
     tried: list[str] = []
     if use_fast:
         try:
-            return _from_files(name, path, _from_hub(name, revision))
+            source = path if path.is_file() else fetch("tokenizer.json")
+            if source is None:
+                raise LookupError("there is none")
+            return FileTokenizer(name, source, _config(fetch))
         except LookupError as error:
             tried.append(f"tokenizer.json: {error}")
     try:
@@ -331,21 +333,6 @@ def load_files(
     raise ModelError(
         f"The tokenizer {name!r} ({why}) cannot be loaded ({'; '.join(tried)}). {HOW_ELSE}"
     )
-
-
-def _from_files(name: str, path: Path, hub: Callable[[str], Path | None]) -> ServerTokenizer:
-    """From a folder, a file, or else the hub; a LookupError if there is no tokenizer.json."""
-
-    def fetch(name: str) -> Path | None:
-        if not path.exists():
-            return hub(name)
-        file = (path if path.is_dir() else path.parent) / name
-        return file if file.is_file() else None
-
-    source = path if path.is_file() else fetch("tokenizer.json")
-    if source is None:
-        raise LookupError("there is none")
-    return FileTokenizer(name, source, _config(fetch))
 
 
 def load_tiktoken(name: str) -> ServerTokenizer:
@@ -385,27 +372,29 @@ def _config(fetch: Callable[[str], Path | None]) -> dict[str, Any]:
     return config
 
 
-def _from_hub(name: str, revision: str) -> Callable[[str], Path | None]:
-    """Fetches files of a repository; None for a missing file, LookupError for a missing repository."""
+def _in_folder(path: Path, name: str) -> Path | None:
+    file = (path if path.is_dir() else path.parent) / name
+    return file if file.is_file() else None
 
-    def fetch(file: str) -> Path | None:
-        hub = import_package("huggingface_hub", "a tokenizer from the hub")
-        from huggingface_hub import errors
 
-        with suppress(Exception):  # files that were downloaded before need no network
-            return Path(hub.hf_hub_download(name, file, revision=revision, local_files_only=True))
-        if not is_hub_reachable():
-            if file == "tokenizer.json":
-                raise LookupError("it is not in the local cache, and the hub cannot be reached")
-            return None
-        try:
-            return Path(hub.hf_hub_download(name, file, revision=revision))
-        except errors.RemoteEntryNotFoundError:
-            return None
-        except Exception as error:  # no such repository, or no access to it
-            raise LookupError(_brief(error)) from error
+def _in_hub(repository: str, revision: str, name: str) -> Path | None:
+    """A file of a repository; None if it has none of this name, LookupError without a repository."""
+    hub = import_package("huggingface_hub", "a tokenizer from the hub")
+    from huggingface_hub import errors
 
-    return fetch
+    download = partial(hub.hf_hub_download, repository, name, revision=revision)
+    with suppress(Exception):  # files that were downloaded before need no network
+        return Path(download(local_files_only=True))
+    if not is_hub_reachable():
+        if name == "tokenizer.json":
+            raise LookupError("it is not in the local cache, and the hub cannot be reached")
+        return None
+    try:
+        return Path(download())
+    except errors.RemoteEntryNotFoundError:
+        return None
+    except Exception as error:  # no such repository, or no access to it
+        raise LookupError(_brief(error)) from error
 
 
 def is_hub_reachable() -> bool:

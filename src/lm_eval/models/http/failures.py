@@ -18,6 +18,7 @@ from typing import Any
 
 from lm_eval.errors import RequestError, UnreachableError
 from lm_eval.models.http.pacing import retry_after
+from lm_eval.support.secrets import shown_address
 
 RETRIED = frozenset({408, 409, 425, 429})
 _STOPPING = frozenset({401, 402, 403, 404, 405, 407})
@@ -174,21 +175,16 @@ def _html_summary(text: str, redact: Redact) -> str:
 def _redirect(
     where: str, status: int, headers: Iterable[tuple[bytes, bytes]], redact: Redact
 ) -> Failure:
-    from yarl import URL
-
     location = {name.lower(): value for name, value in headers}.get(b"location", b"")
     try:
-        target = URL(location.decode("latin-1"))
-        host = str(target.origin()) if target.absolute else "the same host"
+        target = shown_address(location.decode("latin-1"))
     except ValueError:
-        host = "an address that cannot be read"
-    return Failure(
-        f"{where} answered {_phrase(status)}, a redirect to {shorten(redact(host))}, "
+        target = "an address that cannot be read"
+    return final(
+        f"{where} answered {_phrase(status)}, a redirect to {shorten(redact(target))}, "
         "which is not followed because the key would go there",
-        advice="Give the final address.",
-        status=status,
-        can_retry=False,
-        stops_run=True,
+        "Give the final address.",
+        status,
     )
 
 
@@ -214,9 +210,9 @@ def unreachable(why: str) -> Failure:
     )
 
 
-def final(text: str, advice: str = "") -> Failure:
+def final(text: str, advice: str = "", status: int | None = None) -> Failure:
     """A failure that every other request would meet too."""
-    return Failure(text, advice, can_retry=False, stops_run=True)
+    return Failure(text, advice, status, can_retry=False, stops_run=True)
 
 
 # When to send again

@@ -52,7 +52,6 @@ class NativeChat(TemplateAPI):
         base_url: str | Sequence[str] | None = None,
         tokenizer_backend: str | None = None,
         thinking_budget: int | None = None,
-        think_end_token: str | None = None,
         **kwargs: Any,
     ) -> None:
         least = self.least_budget
@@ -65,7 +64,6 @@ class NativeChat(TemplateAPI):
         super().__init__(
             base_url=base_url or self.own_address, tokenizer_backend=tokenizer_backend, **kwargs
         )
-        self.think_end_token = None if think_end_token is None else str(think_end_token)
 
     @staticmethod
     @abstractmethod
