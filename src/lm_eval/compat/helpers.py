@@ -219,8 +219,17 @@ def get_sample_size(task: Any, limit: float | None) -> int | None:
 
 
 def hash_args(attr: str, args: Iterable[Any]) -> str:
-    """A digest of a method's name and arguments."""
-    return hashlib.sha256(json.dumps([attr, *args]).encode("utf-8")).hexdigest()
+    """A digest of a method's name and arguments; images and bytes count by their contents."""
+    text = json.dumps([attr, *args], default=_by_content)
+    return hashlib.sha256(text.encode("utf-8")).hexdigest()
+
+
+def _by_content(value: Any) -> dict[str, str]:
+    if isinstance(value, bytes | bytearray):
+        return {"__bytes_sha256__": hashlib.sha256(value).hexdigest()}
+    if type(value).__module__.startswith("PIL."):
+        return {"__pil_image_sha256__": convert_pil_to_hash(value)}
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 class CacheHook:

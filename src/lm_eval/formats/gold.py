@@ -29,7 +29,7 @@ TARGET_TYPES: dict[str, str] = {
 NO_GOLD = "no gold answer"
 NO_MATCH = "the target matches none of the choices"
 TWICE = "the target is the text of two choices"
-BY_LUCK = 0.01
+BY_LUCK = 0.001
 """Below this chance that no target is 0, a column of numbers is said to look as if it counts from 1."""
 _AROUND_LABELS = "()[]{}<>.:, \t\n"
 
@@ -71,7 +71,7 @@ class GoldColumn:
                         self._fits &= readings.keys()
                 if len(self._fits) < 2:
                     break
-            if luck < BY_LUCK and {"index", "one_based"} <= self._fits:
+            if luck < BY_LUCK and self._fits == {"index", "one_based"}:
                 warnings.warn(
                     f"None of the {count} targets ({self.name}) is 0, as some would be if they counted "
                     "from 0. If they count from 1, write `target_type: one_based` in the task, else "

@@ -388,6 +388,11 @@ class TaskConfig:
     def __setitem__(self, key: str, value: Any) -> None:
         setattr(self, key, value)
 
+    def get(self, key: str, default: Any = None) -> Any:
+        """The value of a key that is set, else ``default``."""
+        value = getattr(self, key, None)
+        return default if value is None else value
+
     def to_dict(self) -> dict[str, Any]:
         """The config as the results file shows it: only keys that are set and affect results."""
         values = {key: getattr(self, key) for key in CONFIG_KEYS if key != "sample_rows"}

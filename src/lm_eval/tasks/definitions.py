@@ -78,7 +78,7 @@ class PythonTask:
         return task_class
 
     def _made(self, task_class: type[ConfigurableTask]) -> ConfigurableTask:
-        apart = ("class", "task", "tag", "group")
+        apart = ("task", "tag", "group")
         settings = {key: value for key, value in self.data.items() if key not in apart}
         takes_config = "config" in inspect.signature(task_class.__init__).parameters
         try:
@@ -280,6 +280,7 @@ class Definitions:
     def group_of(self, data: Mapping[str, Any], source: str) -> GroupSpec:
         """The group that a mapping with the keys of a group file defines."""
         config = GroupConfig.from_mapping(data, source=source)
+        config.metadata = {**(config.metadata or {}), **self._metadata} or None
         shared = {key: value for key, value in data.items() if key not in GROUP_KEYS}
         shared.pop("tag", None)
         for key in shared:

@@ -51,13 +51,21 @@ class ConfigurableTask(TaskDocs):
 
     def __init__(
         self,
+        data_dir: TaskConfig | Mapping[str, Any] | str | None = None,
+        cache_dir: str | None = None,  # noqa: ARG002 (the harness has these three)
+        download_mode: Any = None,  # noqa: ARG002
         config: TaskConfig | Mapping[str, Any] | None = None,
         *,
         format_name: str | None = None,
         parity: bool = False,
     ) -> None:
+        """``config`` may come first: where data is downloaded to is said elsewhere here."""
+        if isinstance(data_dir, TaskConfig | Mapping):
+            config = data_dir
         if not isinstance(config, TaskConfig):
-            config = TaskConfig.from_mapping({**self._class_settings(), **(config or {})})
+            keys = {**self._class_settings(), **(config or {})}
+            keys.pop("class", None)
+            config = TaskConfig.from_mapping(keys)
         if format_name is not None:
             config = config.with_format(format_name)
         elif config.formats is not None and config.prompt_format is not None:

@@ -185,6 +185,18 @@ def test_build_all_requests_shares_docs_among_ranks() -> None:
         task.build_all_requests(apply_chat_template=True)
 
 
+def test_a_task_class_is_made_with_the_harness_s_arguments() -> None:
+    class Own(ConfigurableTask):
+        def __init__(
+            self, data_dir: Any = None, cache_dir: Any = None, mode: Any = None, config: Any = None
+        ) -> None:
+            super().__init__(data_dir, cache_dir, mode, config)
+
+    for made in (Own(config=sums(**{"class": Own})), ConfigurableTask(sums(), "x", "y")):
+        assert made.config.get("task") == "sums"
+        assert made.config.get("metric_list", []) == []
+
+
 def test_examples_as_programs_get_at_them() -> None:
     class Own(ConfigurableTask):
         def fewshot_docs(self) -> Any:

@@ -98,6 +98,15 @@ def test_a_cache_of_the_programs_own_gets_answers() -> None:
     assert store == {hash_args("generate_until", ("a", {})): "text"}
 
 
+def test_arguments_are_known_by_their_contents() -> None:
+    assert hash_args("a", [b"x"]) == hash_args("a", [bytearray(b"x")]) != hash_args("a", [b"y"])
+    images = pytest.importorskip("PIL.Image")
+    red, same, blue = (images.new("RGB", (2, 2), name) for name in ("red", "red", "blue"))
+    assert hash_args("a", [red]) == hash_args("a", [same]) != hash_args("a", [blue])
+    with pytest.raises(TypeError):
+        hash_args("a", [object()])
+
+
 def test_facts_about_a_tokenizer() -> None:
     tokenizer = SimpleNamespace(pad_token="p", pad_token_id=0, eos_token="e", eos_token_id=1)
     facts: dict[str, object] = {}

@@ -223,7 +223,7 @@ def test_a_column_is_read_once_and_no_further_than_needed() -> None:
     assert read == ["1", "0"]
 
 
-@pytest.mark.parametrize(("answers", "is_said"), [([1, 2] * 8, True), ([1, 2] * 3, False)])
+@pytest.mark.parametrize(("answers", "is_said"), [([1, 2] * 10, True), ([1, 2] * 3, False)])
 def test_numbers_that_are_never_zero_are_remarked_on(answers: list[int], is_said: bool) -> None:
     column = GoldColumn(rows=lambda: [(answer, XYZ, ()) for answer in answers], is_data=True)
     with warnings.catch_warnings(record=True) as caught:

@@ -59,6 +59,11 @@ def test_keys_beside_the_name_of_a_group_are_for_its_tasks(manager: TaskManager)
         assert {task.config.num_fewshot for task in loaded["tasks"].values()} == {3}
 
 
+def test_metadata_of_the_manager_are_a_group_s_too() -> None:
+    made = TaskManager(metadata={"run": 1}).load({"group": "g", "task": ["demo_mcq"]})
+    assert made["groups"]["g"].metadata == {"run": 1}
+
+
 def test_a_name_given_with_as_can_be_typed_and_is_of_one_task(tmp_path: Path) -> None:
     def load(selector: str, name: str) -> dict[str, Any]:
         inner = {"group": "inner", "task": [{"task": "demo_mcq", "as": name, "num_fewshot": 2}]}
