@@ -30,35 +30,31 @@ def test_compare_prompt_types_with_gold(work: Workplace) -> None:
             *("--prompt_types", "short_cot,no_reasoning", "--format_types", "json,adaptive"),
         ).ok()
     found = json.loads((work.folder / "out/comparison.json").read_text())
-    accuracy = {
-        name: trial["agreement"]["measures"]["accuracy"]["value"]
-        for name, trial in found["trials"].items()
+    assert found["trials"] == {
+        "short_cot×json": "short_cot_json",
+        "short_cot×adaptive": "short_cot_adaptive",
+        "no_reasoning×json": "no_reasoning_json",
+        "no_reasoning×adaptive": "no_reasoning_adaptive",
     }
-    assert accuracy == {
-        "short_cot×json": 1.0,
-        "short_cot×adaptive": 1.0,
-        "no_reasoning×json": pytest.approx(3 / 7),
-        "no_reasoning×adaptive": pytest.approx(3 / 7),
-    }
-    assert len(found["pairs"]) == 6
-    pair = found["pairs"][1]
-    assert (pair["first"], pair["second"]) == ("short_cot×json", "no_reasoning×json")
-    assert pair["measure"] == "accuracy"
-    assert pair["difference"]["value"] == pytest.approx((0.5 + 2 / 3) / 2)
-    assert pair["same"]["value"] == pytest.approx(3 / 7)
-    assert found["trials"]["short_cot×json"]["cost"] > 0
-    assert "Accuracy" in done.out
-    assert (work.folder / "out/no_reasoning_adaptive/replies.jsonl").is_file()
+    accuracy = []
+    for folder in found["trials"].values():
+        summary = json.loads((work.folder / "out" / folder / "summary.json").read_text())
+        accuracy.append(summary["agreement"]["measures"]["accuracy"]["value"])
+        assert summary["judges"][0]["usage"]["cost"] > 0
+        assert (work.folder / "out" / folder / "replies.jsonl").is_file()
+    assert accuracy == [1.0, 1.0, pytest.approx(3 / 7), pytest.approx(3 / 7)]
+    (comparison,) = found["comparisons"]
+    assert [row["score"]["value"] for row in comparison["rows"]] == accuracy
+    assert len(comparison["pairs"]) == 6
+    assert "nuggets · 7 items in 2 clusters · 4 formats · toy" in done.out
 
 
-def test_compare_without_gold(work: Workplace) -> None:
+def test_compare_without_gold_or_folder(work: Workplace) -> None:
     with FaultyServer(ToyJudge(better_with_reasoning)) as server:
-        model = work.model(server.url)[:-2]
-        done = work.cli(
-            "compare", *DATA, *model, "--prompt_types", "optimized,legacy", "--format_types", "json"
-        ).ok()
-    assert "mean label (no gold is given)" in done.out
-    assert "optimized×json − legacy×json" in done.out
+        model = work.model(server.url)[:-4]
+        done = work.cli("compare", *DATA, *model, "--prompt_types", "optimized,legacy").ok()
+    assert "optimized×json" in done.out
+    assert "gain" in done.out
 
 
 def test_compare_where_one_prompt_gives_nothing(work: Workplace) -> None:
@@ -69,7 +65,7 @@ def test_compare_where_one_prompt_gives_nothing(work: Workplace) -> None:
     with FaultyServer(ToyJudge(only_reasoning)) as server:
         model = work.model(server.url)[:-2]
         done = work.cli("compare", *DATA, *model, "--prompt_types", "short_cot,legacy").ok()
-    assert "have no nugget that both labelled" in done.out
+    assert "confounded" in done.out
 
 
 def test_blocks_are_judged_and_compared_with_gold_of_topics(work: Workplace) -> None:

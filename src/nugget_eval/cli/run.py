@@ -1,4 +1,4 @@
-"""``nugget-eval run`` and ``compare``: config → evaluations → files and tables."""
+"""``nugget-eval run`` and ``compare``: config → evaluations → files, tables and the lab's comparison."""
 
 from __future__ import annotations
 
@@ -6,22 +6,27 @@ import argparse
 import copy
 import warnings
 from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from lm_eval.cli.program import logging_from
 from lm_eval.config.arguments import split_list
-from lm_eval.errors import DataError, LmEvalWarning, UsageError
+from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.lab.compare.statistics import compare as compare_runs
+from lm_eval.lab.compare.tables import sections
+from lm_eval.lab.compare.values import ComparisonReport
+from lm_eval.lab.report import print_report
+from lm_eval.lab.stored.run import open_runs
+from lm_eval.lab.stored.select import chosen
 from lm_eval.reports.costs import print_forecasts
-from lm_eval.requests.values import Usage
 from lm_eval.support.columns import Cells, Column, FittingTable
-from lm_eval.support.encode import plain
 from lm_eval.support.numbers import (
     amount,
     cost_digits,
     count,
     duration,
-    interval,
-    number,
-    p_value,
     percent,
     tokens,
 )
@@ -33,21 +38,19 @@ from nugget_eval.errors import ConfigurationError
 from nugget_eval.files import COMPARISON
 from nugget_eval.judge.evaluation import (
     Evaluation,
-    Trial,
-    check_output,
     evaluating,
     forecast,
     judge_specs,
     output_folder,
     prices_of,
+    trial_folder,
     trial_name,
     trials,
     varied,
 )
 from nugget_eval.judge.judge import Judged
-from nugget_eval.output.files import ReplyCounts, count_replies, write_files, write_json
+from nugget_eval.output.files import count_replies, write_files, write_json
 from nugget_eval.output.tables import confusion_table, print_agreement, summary_table, topic_table
-from nugget_eval.scores.compare import Contrast, contrasts
 from nugget_eval.scores.scores import RunScores
 
 _EXCERPT = 160
@@ -142,7 +145,13 @@ def _judge_table(done: Evaluation) -> FittingTable:
                 name=visible(judged.shown_name, 60),
                 labelled=f"{read:,}/{len(labels):,} ({percent(read, len(labels))})",
                 failed=count(counts.failed) if counts.failed else "",
-                **_replies_and_usage([counts], usage),
+                replies=count(counts.total),
+                complete=percent(counts.complete, counts.total),
+                conforming=""
+                if counts.conforming is None
+                else percent(counts.conforming, counts.total),
+                tokens=tokens(usage.tokens_in, usage.tokens_out),
+                time=duration(usage.wall_s),
                 cost=amount(cost, cost_digits(cost)) if cost is not None else "",
             )
         )
@@ -158,19 +167,6 @@ def _judge_table(done: Evaluation) -> FittingTable:
         Column("cost", next(iter(done.prices.values())).currency if done.prices else "Cost"),
     )
     return FittingTable(columns, [rows], ("time", "tokens", "conforming"))
-
-
-def _replies_and_usage(counts: Sequence[ReplyCounts], usage: Usage) -> dict[str, str]:
-    """The cells that say how replies were read and what they cost."""
-    total = sum(replies.total for replies in counts)
-    conforming = [replies.conforming for replies in counts if replies.conforming is not None]
-    return {
-        "replies": count(total),
-        "complete": percent(sum(replies.complete for replies in counts), total),
-        "conforming": percent(sum(conforming), total) if len(conforming) == len(counts) else "",
-        "tokens": tokens(usage.tokens_in, usage.tokens_out),
-        "time": duration(usage.wall_s),
-    }
 
 
 def _remarks(done: Evaluation) -> list[str]:
@@ -226,7 +222,7 @@ def _example(judged: Judged) -> str:
 
 
 def compare(args: argparse.Namespace) -> int:
-    """Judge under each combination, and print what differs."""
+    """Judge under each combination, and compare the runs as ``lm-eval compare`` does."""
     config = config_of(args)
     prompt_types = _names(config, "prompt_type", args.prompt_types)
     format_types = _names(config, "format_type", args.format_types)
@@ -237,22 +233,29 @@ def compare(args: argparse.Namespace) -> int:
         )
     if args.dry_run:
         return _dry_run(varied(config, prompt_types, format_types))
-    with (
-        output_folder(config.logging.output_path) as folder,
-        logging_from(config.logging.verbosity, NAME, "nugget_eval"),
-        trials(config, prompt_types, format_types) as all_trials,
-    ):
-        _say_notes(all_trials[0].done.loaded.notes)
-        pairs, problem = _contrasts(all_trials)
-        if folder is not None:
-            for trial in all_trials:
-                subfolder = check_output(trial.done.config.logging.output_path)
-                write_files(subfolder or folder, trial.done, trial.done.scores())
-            write_json(folder / COMPARISON, _as_dict(all_trials, pairs))
-    _show_trials(all_trials, pairs, problem)
+    with ExitStack() as stack:
+        folder = stack.enter_context(output_folder(config.logging.output_path))
+        home = folder or Path(stack.enter_context(TemporaryDirectory()))
+        stack.enter_context(logging_from(config.logging.verbosity, NAME, "nugget_eval"))
+        evaluations = stack.enter_context(trials(config, prompt_types, format_types))
+        _say_notes(evaluations[0].loaded.notes)
+        for done in evaluations:
+            write_files(home / trial_folder(done.config), done, done.scores())
+        names = {trial_name(done.config): trial_folder(done.config) for done in evaluations}
+        content: dict[str, object] = {"config": config.to_dict(), "trials": names}
+        write_json(home / COMPARISON, content)
+        report = _compared(home)
+        write_json(home / COMPARISON, {**content, **report.to_dict()})
+    print_report(sections(report), console())
     if folder is not None:
         print_written(folder / COMPARISON)
     return 0
+
+
+def _compared(folder: Path) -> ComparisonReport:
+    measurements, notes = chosen(open_runs([folder]))
+    report = compare_runs(measurements)
+    return replace(report, notes=(*notes, *report.notes))
 
 
 def _names(config: Config, setting: str, listed: str) -> list[str]:
@@ -265,119 +268,3 @@ def _names(config: Config, setting: str, listed: str) -> list[str]:
             problem = str(error).partition(f".{setting} ")[2]
             raise UsageError(f"--{setting}s: {setting} {problem}") from None
     return names
-
-
-def _contrasts(all_trials: Sequence[Trial]) -> tuple[list[Contrast], str]:
-    """The tested pairs; if two share no label, none and the reason."""
-    try:
-        first = all_trials[0].done
-        labels = {trial.name: trial.done.labels for trial in all_trials}
-        return contrasts(labels, first.items, first.how), ""
-    except DataError as error:
-        return [], str(error)
-
-
-def _as_dict(all_trials: Sequence[Trial], pairs: Sequence[Contrast]) -> dict[str, object]:
-    return {
-        "config": all_trials[0].done.config.to_dict(),
-        "trials": {trial.name: _trial_as_dict(trial) for trial in all_trials},
-        "pairs": [pair.to_dict() for pair in pairs],
-    }
-
-
-def _trial_as_dict(trial: Trial) -> dict[str, object]:
-    done = trial.done
-    return {
-        "prompt_type": done.config.model.prompt_type,
-        "format_type": done.config.model.format_type,
-        "labelled": done.labelled,
-        "total": done.total,
-        "replies": plain([count_replies(judged) for judged in done.judged]),
-        "agreement": plain(trial.agreement),
-        "usage": trial.usage.as_dict(),
-        "cost": trial.cost,
-        "prompts": {name: info.fingerprint for name, info in done.prompts.items()},
-    }
-
-
-def _show_trials(all_trials: Sequence[Trial], pairs: Sequence[Contrast], problem: str) -> None:
-    """Print the table of trials and the table of pairs."""
-    out = console()
-    out.print(_trial_table(all_trials))
-    out.print()
-    if pairs:
-        out.print(_contrast_table(pairs))
-        basis = "against gold" if pairs[0].measure == "accuracy" else _why_no_gold(all_trials)
-        out.print(
-            Paragraph(
-                "  ",
-                f"Same: share of nuggets with the same label. Difference: {pairs[0].measure} {basis}, "
-                "first less second, over the nuggets that both labelled; p by sign flips over topics, "
-                "adjusted by Holm.",
-            )
-        )
-    if problem:
-        out.print(Paragraph("  ", visible(problem)))
-
-
-def _why_no_gold(all_trials: Sequence[Trial]) -> str:
-    return "(gold is of whole topics)" if all_trials[0].agreement else "(no gold is given)"
-
-
-def _trial_table(all_trials: Sequence[Trial]) -> FittingTable:
-    """A line for each combination: what could be read, how right it was, what it cost."""
-    rows = []
-    for trial in all_trials:
-        counts = [count_replies(judge) for judge in trial.done.judged]
-        agreed = trial.agreement
-        rows.append(
-            Cells(
-                name=visible(trial.name),
-                read=percent(trial.done.labelled, trial.done.total),
-                accuracy=number(agreed.measures["accuracy"].value) if agreed else "",
-                interval=interval(agreed.measures["accuracy"].estimate) if agreed else "",
-                kappa=number(agreed.measures["kappa_linear"].value) if agreed else "",
-                cost=f"{trial.cost:.4f}" if trial.cost is not None else "",
-                **_replies_and_usage(counts, trial.usage),
-            )
-        )
-    columns = (
-        Column("name", "Prompt", wraps=True, stays=True),
-        Column("read", "Labelled", is_number=True, stays=True),
-        Column("complete", "Complete", is_number=True),
-        Column("conforming", "In format", is_number=True),
-        Column("accuracy", "Accuracy", is_number=True),
-        Column("interval", "95 % interval", is_number=True),
-        Column("kappa", "κ linear", is_number=True),
-        Column("replies", "Replies", is_number=True, stays=True),
-        Column("tokens", "Tokens", is_number=True),
-        Column("time", "Time", is_number=True),
-        Column("cost", "Cost", is_number=True),
-    )
-    return FittingTable(columns, [rows], ("time", "tokens", "conforming", "complete"))
-
-
-def _contrast_table(pairs: Sequence[Contrast]) -> FittingTable:
-    """A line for each two combinations."""
-    rows = [
-        Cells(
-            name=visible(f"{pair.first} − {pair.second}"),
-            same=number(pair.same.value),
-            kappa=number(pair.kappa.value),
-            difference=number(pair.difference.value),
-            interval=interval(pair.difference.estimate),
-            p=p_value(pair.p_adjusted),
-            topics=count(pair.num_topics),
-        )
-        for pair in pairs
-    ]
-    columns = (
-        Column("name", "Pair", wraps=True, stays=True),
-        Column("same", "Same", is_number=True, stays=True),
-        Column("kappa", "κ", is_number=True, stays=True),
-        Column("difference", "Difference", is_number=True, stays=True),
-        Column("interval", "95 % interval", is_number=True),
-        Column("p", "p (Holm)", is_number=True, stays=True),
-        Column("topics", "Topics", is_number=True, stays=True),
-    )
-    return FittingTable(columns, [rows])

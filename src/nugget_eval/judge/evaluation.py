@@ -24,7 +24,6 @@ from lm_eval.errors import LmEvalWarning, UsageError
 from lm_eval.models.base import LM
 from lm_eval.models.loading import name_of, opened_model
 from lm_eval.reports.costs import Forecast
-from lm_eval.requests.values import Usage
 from lm_eval.run.resume import RunStore, model_identity, run_store
 from lm_eval.support.secrets import hiding
 from nugget_eval.config import Config
@@ -250,36 +249,10 @@ def _combined(judged: Sequence[Judged], how: str) -> list[list[Label | None]]:
 # The same items under several prompts
 
 
-@dataclass(frozen=True)
-class Trial:
-    """One combination, judged."""
-
-    done: Evaluation
-    agreement: Agreement | None
-    """With people; None if there is no gold."""
-
-    @property
-    def name(self) -> str:
-        return trial_name(self.done.config)
-
-    @property
-    def usage(self) -> Usage:
-        """What it cost, over all judges."""
-        return Usage.total(judged.usage for judged in self.done.judged)
-
-    @property
-    def cost(self) -> float | None:
-        """In the currency of the prices; None without prices."""
-        prices = self.done.prices
-        if not prices:
-            return None
-        return sum(float(prices[judge.name].cost(judge.usage)) for judge in self.done.judged)
-
-
 @contextmanager
 def trials(
     config: Config, prompt_types: Sequence[str], format_types: Sequence[str]
-) -> Iterator[list[Trial]]:
+) -> Iterator[list[Evaluation]]:
     """Every combination, judged; replies stay on disk until the block is left."""
     configs = varied(config, prompt_types, format_types)
     loaded = load_items(config.data)
@@ -289,18 +262,20 @@ def trials(
             stack.enter_context(hiding(spec.model_args, config.model.gen_kwargs))
             model = stack.enter_context(opened_model(spec.backend, spec.model_args))
             specs.append(replace(spec, backend=spec.backend or "gguf", model=model))
-        judged = []
-        for varied_config in configs:
-            label = trial_name(varied_config)
-            trial = evaluating(varied_config, specs=specs, loaded=loaded, label=label)
-            done = stack.enter_context(trial)
-            judged.append(Trial(done, done.agreement()))
-        yield judged
+        yield [
+            stack.enter_context(evaluating(one, specs=specs, loaded=loaded, label=trial_name(one)))
+            for one in configs
+        ]
 
 
 def trial_name(config: Config) -> str:
     """``prompt_type×format_type``."""
     return f"{config.model.prompt_type}×{config.model.format_type}"
+
+
+def trial_folder(config: Config) -> str:
+    """The name of its folder."""
+    return f"{config.model.prompt_type}_{config.model.format_type}"
 
 
 def varied(
@@ -312,7 +287,7 @@ def varied(
         copied = copy.deepcopy(config)
         copied.model.prompt_type, copied.model.format_type = prompt_type, format_type
         if config.logging.output_path is not None:
-            folder = Path(config.logging.output_path) / f"{prompt_type}_{format_type}"
+            folder = Path(config.logging.output_path) / trial_folder(copied)
             copied.logging.output_path = str(folder)
         configs.append(copied)
     return configs

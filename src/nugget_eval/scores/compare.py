@@ -1,4 +1,4 @@
-"""Runs against runs, and prompts against prompts: paired differences with tests, and rankings of runs.
+"""Runs against runs: paired differences with tests, and rankings of runs.
 
 Two runs are compared on the topics where both have the score. The test flips the signs of the topics'
 differences: exactly, if there are at most 20,000 ways to flip them, else by 10,000 seeded draws.
@@ -6,7 +6,6 @@ differences: exactly, if there are at most 20,000 ways to flip them, else by 10,
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -18,11 +17,8 @@ from lm_eval.stats.ranks import order_from_draws, shrunk, signs, tau_b
 from lm_eval.stats.resampling import Measured
 from lm_eval.stats.sign_flips import NO_SIGN, PValue, sign_flip_p_values
 from lm_eval.support.encode import AsDict
-from nugget_eval.data.items import NuggetItem
-from nugget_eval.reading.spellings import Label
-from nugget_eval.scores.agreement import agreement
 from nugget_eval.scores.bootstrap import Resampling, measured, np, resampled_sums
-from nugget_eval.scores.measures import GAIN, known_measure
+from nugget_eval.scores.measures import known_measure
 from nugget_eval.scores.scores import RunScores
 
 ALPHA = 0.05
@@ -323,84 +319,3 @@ def _tau(value: float, drawn: Floats, how: Resampling, num_runs: int, num_topics
 def _concordance(values: Floats) -> Floats:
     gaps = values[:, :, None] - values[:, None, :]
     return np.where(np.abs(gaps) < 1e-12, 0.5, (gaps > 0).astype(float))
-
-
-# Prompts against prompts
-
-
-@dataclass(frozen=True)
-class Contrast(AsDict):
-    """Two prompts on the nuggets that both labelled, with a test over topics."""
-
-    first: str
-    second: str
-    same: Measured
-    """The share of nuggets with the same label under both."""
-    kappa: Measured
-    measure: str
-    """What is tested: ``accuracy`` against gold, or the mean label if there is no gold."""
-    difference: Measured
-    """First less second, as the mean over topics."""
-    p: PValue
-    p_adjusted: float
-    num_topics: int
-
-
-Labels = Sequence[Sequence[Label | None]]
-"""``labels[item][nugget]``."""
-
-
-def contrasts(
-    labels: Mapping[str, Labels], items: Sequence[NuggetItem], how: Resampling
-) -> list[Contrast]:
-    """Each two sets of labels of the same items; p-values are adjusted by Holm over all pairs."""
-    pairs = [_contrast(labels, pair, items, how) for pair in combinations(labels, 2)]
-    adjusted = holm([pair.p.value for pair in pairs])
-    return [replace(pair, p_adjusted=p) for pair, p in zip(pairs, adjusted, strict=True)]
-
-
-def _contrast(
-    labels: Mapping[str, Labels],
-    pair: tuple[str, str],
-    items: Sequence[NuggetItem],
-    how: Resampling,
-) -> Contrast:
-    first, second = (labels[name] for name in pair)
-    topics = [item.qid for item in items for _ in item.nuggets]
-    flat = ([label for each in side for label in each] for side in (first, second))
-    agreed = agreement(*flat, topics=topics, how=how)
-    has_gold = any(item.gold for item in items)
-    differences = _by_topic(items, first, second, has_gold=has_gold)
-    if not differences:
-        raise DataError(
-            f"{pair[0]} and {pair[1]} have no nugget that both labelled, so they cannot be compared."
-        )
-    column = np.array(list(differences.values()))[:, None]
-    ((difference, p),) = tested_over_topics(column, how)
-    return Contrast(
-        *pair,
-        agreed.measures["accuracy"],
-        agreed.measures["kappa"],
-        "accuracy" if has_gold else "mean label",
-        difference,
-        p,
-        1.0,
-        len(differences),
-    )
-
-
-def _by_topic(
-    items: Sequence[NuggetItem], first: Labels, second: Labels, *, has_gold: bool
-) -> dict[str, float]:
-    """Topic → how much higher the first scores, over the nuggets that both labelled."""
-    differences: dict[str, list[float]] = defaultdict(list)
-    for item, labels, other_labels in zip(items, first, second, strict=True):
-        gold: Sequence[Label | None] = item.gold or [None] * len(labels)
-        for right, label, other in zip(gold, labels, other_labels, strict=True):
-            if label is None or other is None or (has_gold and right is None):
-                continue
-            if has_gold:
-                differences[item.qid].append(float(label == right) - float(other == right))
-            else:
-                differences[item.qid].append(GAIN[label] - GAIN[other])
-    return {qid: sum(values) / len(values) for qid, values in differences.items()}
