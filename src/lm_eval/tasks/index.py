@@ -2,64 +2,54 @@
 
 ``lm-eval ls`` lists them and ``TaskManager`` loads them. A file is read again only if its size or time,
 or that of a file it includes, has changed. The index is one JSON file for each folder in the user's
-cache; deleting it costs one slow listing, nothing else. Facts about tasks (``TaskFacts``) are read only
-for lists: a run needs only names.
+cache; deleting it costs one slow listing, nothing else.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import tempfile
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
+
+import msgspec
 
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, UsageError, did_you_mean
 from lm_eval.support.files import cache_folder
-
-if TYPE_CHECKING:
-    from lm_eval.tasks.keys.facts import TaskFacts
+from lm_eval.tasks.keys.facts import TaskFacts, facts_of
 
 FileKind = Literal["task", "group", "family"]
 Stamp = tuple[int, int]
 """Modification time in nanoseconds, and size."""
 
-_FORMAT = 4
-_KEYS = ("task", "group", "class", "tag", "each", "areas")
-_FACT_KEYS = (
+_KEYS = (
+    *("task", "group", "class", "tag", "each", "areas"),
     *("metadata", "doc_to_choice", "template", "formats", "output_type", "num_fewshot"),
     *("dataset_path", "task_alias", "primary_metric"),
 )
-"""Keys of a task file that facts are made of."""
+"""Keys of a task file that its names and facts are made of."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class IndexedFile:
     """What one YAML file defines; ``kind`` is None for a template that others include."""
 
     path: str
+    stamp: Stamp
+    includes: tuple[tuple[str, Stamp], ...]
+    """The files that it includes, as they were when it was read."""
     kind: FileKind | None
     name: str
     tags: tuple[str, ...]
+    facts: TaskFacts
     members: tuple[str, ...] = ()
     """The tasks of a family, whose name is that of their group."""
-    areas: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    areas: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """The other groups of a family, and their tasks."""
-    fact_row: Sequence[Any] | None = None
-    """None where the file was read for its names alone."""
-
-    @property
-    def facts(self) -> TaskFacts:
-        """The facts of its task; only files of ``TaskNames.listed`` have them."""
-        from lm_eval.tasks.keys.facts import TaskFacts
-
-        assert self.fact_row is not None, f"{self.path} was indexed without its facts"
-        return TaskFacts.from_row(self.fact_row)
 
     def entries(self) -> list[Entry]:
         """Every name that the file defines."""
@@ -77,100 +67,70 @@ class IndexedFile:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    """A file as it was when it was read; ``includes`` are texts of ``_stamp_text``."""
+@dataclass(frozen=True)
+class _Index:
+    """The file that keeps an index."""
 
-    stamp: Stamp
-    includes: tuple[str, ...]
-    file: IndexedFile
+    format: Literal[5]
+    files: list[IndexedFile]
 
 
-def index_folder(
-    root: Path, *, with_facts: bool = False
-) -> tuple[list[IndexedFile], list[LmEvalError]]:
+def index_folder(root: Path) -> tuple[list[IndexedFile], list[LmEvalError]]:
     """Every task file below ``root`` in sorted order, and the errors of those that cannot be read."""
-    reader = _FileReader(_load(root), with_facts=with_facts)
+    remembered = _load(root)
+    reader = _FileReader()
     files: list[IndexedFile] = []
     problems: list[LmEvalError] = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LmEvalWarning)  # repeated when the task is loaded
         for path, stamp in _yaml_files(root, problems):
             try:
-                files.append(reader.known(path, stamp).file)
+                known = remembered.get(path)
+                is_current = known is not None and reader.is_current(known, stamp)
+                files.append(known if known and is_current else reader.read(path, stamp))
             except LmEvalError as error:
                 problems.append(error)
-    if reader.has_news:
-        _save(root, reader.found)
+    if files != list(remembered.values()):
+        _save(root, files)
     return files, problems
 
 
 class _FileReader:
     """Reads files that are new or changed, and each included file once."""
 
-    def __init__(self, remembered: Mapping[str, _Known], *, with_facts: bool) -> None:
-        self._remembered = remembered
-        self._with_facts = with_facts
-        self._stamps: dict[str, Stamp | None] = {}
-        self._merged: dict[str, dict[str, Any]] = {}
-        self._chains: dict[str, tuple[str, ...]] = {}
-        self.found: dict[str, _Known] = {}
-        self.has_news = False
+    def __init__(self) -> None:
+        self._stamps: dict[str, Stamp] = {}
+        self._merged: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {}
 
-    def known(self, path: str, stamp: Stamp) -> _Known:
-        known = self._remembered.get(path)
-        if known is None or not self._is_enough(known.file) or not self._is_current(known, stamp):
-            self.has_news = True
-            known = self._read(path, stamp)
-        self.found[path] = known
-        return known
-
-    def _is_enough(self, file: IndexedFile) -> bool:
-        return file.fact_row is not None or not self._with_facts
-
-    def _is_current(self, known: _Known, stamp: Stamp) -> bool:
+    def is_current(self, known: IndexedFile, stamp: Stamp) -> bool:
+        """Whether neither the file nor what it includes has changed."""
         return known.stamp == stamp and all(
-            self._stamp_text(include.partition("|")[2]) == include for include in known.includes
+            self._stamp(path) == included for path, included in known.includes
         )
 
-    def _stamp_text(self, path: str) -> str:
-        """``time:size|path``: how the index keeps an include."""
+    def _stamp(self, path: str) -> Stamp:
         if path not in self._stamps:
-            self._stamps[path] = _stamp(path)
-        time, size = self._stamps[path] or (0, 0)
-        return f"{time}:{size}|{path}"
+            self._stamps[path] = _stamp(path) or (0, 0)
+        return self._stamps[path]
 
-    def _read(self, path: str, stamp: Stamp) -> _Known:
+    def read(self, path: str, stamp: Stamp) -> IndexedFile:
         keys, chain = self._keys(path, ())
-        includes = tuple(self._stamp_text(include) for include in chain)
+        includes = tuple((include, self._stamp(include)) for include in chain)
         kind, tags = _kind(keys), _tags(keys.get("tag"), path)
         if kind != "family":
             name = str(keys[kind]) if kind else ""
-            file = IndexedFile(path, kind, name, tags, fact_row=self._fact_row(keys))
-            return _Known(stamp, includes, file)
-        from lm_eval.tasks.families import Family
+            return IndexedFile(path, stamp, includes, kind, name, tags, facts_of(keys))
+        from lm_eval.tasks.families import Family, filled
 
         family = Family.from_mapping(keys, source=path)
-        row = self._fact_row(keys, family.members.values())
-        names = tuple(family.members)
-        file = IndexedFile(path, kind, family.name, tags, names, family.areas, row)
-        return _Known(stamp, includes, file)
-
-    def _fact_row(
-        self, keys: Mapping[str, Any], members: Iterable[Mapping[str, Any]] = ()
-    ) -> list[Any] | None:
-        """The facts of a file; ``members`` are the values of each task of a family."""
-        if not self._with_facts:
-            return None
-        from lm_eval.tasks.families import filled
-        from lm_eval.tasks.keys.facts import facts_of
-
-        return facts_of(keys, members, filled).row()
+        facts = facts_of(keys, family.members.values(), filled)
+        file = IndexedFile(path, stamp, includes, kind, family.name, tags, facts)
+        return replace(file, members=tuple(family.members), areas=dict(family.areas))
 
     def _keys(self, path: str, above: tuple[str, ...]) -> tuple[dict[str, Any], tuple[str, ...]]:
         """The keys that decide a file's names and facts, includes merged, and the included files."""
         if path in self._merged:
-            return self._merged[path], self._chains[path]
+            return self._merged[path]
         from lm_eval.config.yaml import read_yaml_file  # late: most often no file has changed
 
         data = read_yaml_file(path, run_code=False)
@@ -186,9 +146,9 @@ class _FileReader:
             inherited, below = self._keys(target, (*above, path))
             merged.update(inherited)
             chain += [target, *below]
-        merged.update({key: data[key] for key in (*_KEYS, *_FACT_KEYS) if key in data})
+        merged.update({key: data[key] for key in _KEYS if key in data})
         if above:  # only includes are read again
-            self._merged[path], self._chains[path] = merged, tuple(chain)
+            self._merged[path] = merged, tuple(chain)
         return merged, tuple(chain)
 
 
@@ -259,50 +219,23 @@ def _memory(root: Path) -> Path:
     return cache_folder() / f"index-{digest[:16]}.json"
 
 
-def _load(root: Path) -> dict[str, _Known]:
-    """The index of the last run; empty if it is missing, damaged or of another version."""
+def _load(root: Path) -> dict[str, IndexedFile]:
+    """The files of the last run's index; none if it is missing, damaged or of another version."""
     try:
-        data = json.loads(_memory(root).read_text(encoding="utf-8"))
-        if data["format"] != _FORMAT:
-            return {}
-        return {path: _remembered(path, *row) for path, row in data["files"].items()}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        index = msgspec.json.decode(_memory(root).read_bytes(), type=_Index)
+    except (OSError, msgspec.MsgspecError):
         return {}
+    return {file.path: file for file in index.files}
 
 
-def _remembered(
-    path: str,
-    time: int,
-    size: int,
-    includes: list[str],
-    kind: FileKind | None,
-    name: str,
-    tags: list[str],
-    fact_row: Sequence[Any] | None,
-    members: Sequence[str] = (),
-    areas: Mapping[str, list[str]] = MappingProxyType({}),
-) -> _Known:
-    inside = {area: tuple(tasks) for area, tasks in areas.items()}
-    file = IndexedFile(path, kind, name, tuple(tags), tuple(members), inside, fact_row)
-    return _Known((time, size), tuple(includes), file)
-
-
-def _row(known: _Known) -> list[Any]:
-    """The arguments of ``_remembered`` behind the path."""
-    file = known.file
-    family = (file.members, file.areas) if file.kind == "family" else ()
-    return [*known.stamp, known.includes, file.kind, file.name, file.tags, file.fact_row, *family]
-
-
-def _save(root: Path, known: Mapping[str, _Known]) -> None:
+def _save(root: Path, files: list[IndexedFile]) -> None:
     """Save the index, by a rename, so that nobody reads half a file; a read-only home is fine."""
-    rows = {path: _row(file) for path, file in known.items()}
     memory = _memory(root)
     try:
         memory.parent.mkdir(parents=True, exist_ok=True)
         handle, partial = tempfile.mkstemp(dir=memory.parent, suffix=".partial")
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            json.dump({"format": _FORMAT, "files": rows}, file)
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.encode(_Index(5, files)))
         os.replace(partial, memory)
     except (OSError, UnicodeEncodeError):
         return
@@ -344,16 +277,11 @@ class Entry:
 class TaskNames:
     """The names of all tasks, groups and tags below some folders, in the order of the folders.
 
-    ``parity`` chooses between two files of one name as the harness does. ``with_facts`` reads the facts
-    for ``listed`` at once.
+    ``parity`` chooses between two files of one name as the harness does.
     """
 
-    def __init__(
-        self, roots: Sequence[Path], *, parity: bool = False, with_facts: bool = False
-    ) -> None:
+    def __init__(self, roots: Sequence[Path], *, parity: bool = False) -> None:
         self._parity = parity
-        self._with_facts = with_facts
-        self._roots = roots
         self._files: dict[Path, list[IndexedFile]] = {}
         self.entries: dict[str, Entry] = {}
         self.problems: list[LmEvalError] = []
@@ -371,14 +299,11 @@ class TaskNames:
 
     def listed(self) -> Iterator[tuple[Path, IndexedFile]]:
         """Every file that defines something, with its facts and its root folder."""
-        for root in self._roots:
-            files = self._files[root]
-            if not self._with_facts:
-                files, _ = index_folder(root, with_facts=True)
+        for root, files in self._files.items():
             yield from ((root, file) for file in files if file.kind is not None)
 
     def _add_root(self, root: Path) -> None:
-        files, problems = index_folder(root, with_facts=self._with_facts)
+        files, problems = index_folder(root)
         self._files[root] = files
         self.problems += problems
         tags: dict[str, list[str]] = {}

@@ -1,14 +1,14 @@
 """Facts about a task for lists: how many docs, which language, how it is asked.
 
-In: the keys of a file, as ``lm-eval ls tasks`` and the index of files need them. Out: ``TaskFacts``,
-whose ``row()`` the index keeps. None of them is a setting: a file without any is listed too.
+In: the keys of a file. Out: ``TaskFacts``, which the index of files keeps. None of them is
+a setting: a file without any is listed too.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 _PLAIN = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
@@ -28,18 +28,10 @@ class TaskFacts:
     licence: str = ""
     is_gated: bool = False
     dataset: str = ""
-    counts: Sequence[int | None] = (None,)
-    languages: Sequence[str] = ("",)
+    counts: tuple[int | None, ...] = (None,)
+    languages: tuple[str, ...] = ("",)
     total: int | None = None
     """The docs of a family whose file does not state them per task."""
-
-    def row(self) -> list[Any]:
-        """The facts as JSON keeps them."""
-        return [list(value) if isinstance(value, tuple) else value for value in astuple(self)]
-
-    @classmethod
-    def from_row(cls, row: Sequence[Any]) -> TaskFacts:
-        return cls(*row)
 
     def docs(self, tasks: int) -> int | None:
         """The number of docs of all tasks; None if the file does not state it."""
@@ -51,8 +43,6 @@ class TaskFacts:
 
     def of_member(self, index: int) -> TaskFacts:
         """The facts of one task of a family."""
-        from dataclasses import replace
-
         count = self.counts[index if len(self.counts) > 1 else 0]
         language = self.languages[index if len(self.languages) > 1 else 0]
         return replace(self, counts=(count,), languages=(language,), total=None)
