@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -263,9 +262,6 @@ def check_gold_positions(fmt: PromptFormat, items: Iterable[Item]) -> None:
 # them, so a doc is only laid out again if its number of choices or its gold is new.
 
 
-_MIN_FAILURES = 10
-
-
 def fitting(config: TaskConfig, tasks: Sequence[ConfigurableTask]) -> list[ConfigurableTask]:
     """The tasks whose format the fields can fill; a warning names the others."""
     is_enforced = all(task.format is not None and task.format.enforced for task in tasks)
@@ -289,78 +285,63 @@ def fitting(config: TaskConfig, tasks: Sequence[ConfigurableTask]) -> list[Confi
     return filled
 
 
-@dataclass(frozen=True)
-class _Scan:
-    """What one format, or all that ask for a choice, found in the docs of a task."""
-
-    failures: dict[int, LmEvalError] = field(default_factory=dict)
-    shapes: dict[Any, tuple[int, Item]] = field(default_factory=dict)
-    """Number of choices and gold → the first doc that has them."""
-    is_hopeless: bool = False
-    """Whether so many docs failed that the scan was given up."""
-
-
 def _unfit(tasks: Sequence[ConfigurableTask]) -> dict[str, str]:
     """Format → why it cannot be filled on some doc. Docs that no format can ask are excused."""
-    scans: dict[str, _Scan] = {}
-    misplaced: dict[str, str] = {}
+    failures: dict[str, dict[int, LmEvalError]] = {}
+    reasons: dict[str, str] = {}
     of_choices: _Scan | None = None
     for task in tasks:
-        prompts = task.prompts
+        prompts, name = task.prompts, str(task.format_name)
         assert isinstance(prompts, FormatPrompts), "it was asked for with @"
-        if prompts.format.answers != "choice":
-            scan = _scanned(prompts, task)
-        else:
-            of_choices = of_choices or _scanned(prompts, task)
-            scan = _laid_out(of_choices, prompts)
-        scans[str(task.format_name)] = scan
+        is_choice = prompts.format.answers == "choice"
+        scan = of_choices if of_choices and is_choice else _scanned(prompts, task)
+        of_choices = scan if is_choice else of_choices
+        failures[name] = {**scan[0], **_not_laid_out(prompts.format, scan[1])}
         try:
             check_gold_positions(prompts.format, prompts.items(task.good_docs()))
         except FormatError as error:
-            misplaced[str(task.format_name)] = str(error)
-    failed = [set(scan.failures) for scan in scans.values() if not scan.is_hopeless]
+            reasons[name] = str(error)
+    total = len(tasks[0].eval_docs) if tasks else 0
+    failed = [set(errors) for errors in failures.values() if len(errors) < total]
     excused = set.intersection(*failed) if failed else set()
-    reasons = {name: _reason(scan, excused) for name, scan in scans.items()}
-    return {**misplaced, **{name: reason for name, reason in reasons.items() if reason}}
+    for name, errors in failures.items():
+        wrong = [doc_id for doc_id in sorted(errors) if doc_id not in excused]
+        if wrong and name not in reasons:
+            reasons[name] = f"doc {wrong[0]}: {errors[wrong[0]]}"
+    return reasons
+
+
+_Scan = tuple[dict[int, LmEvalError], dict[Any, tuple[int, Item]]]
+"""The docs that are no items, and the items that differ: the same for all formats with choices."""
 
 
 def _scanned(prompts: FormatPrompts, task: ConfigurableTask) -> _Scan:
-    """Every doc of a task, until too many of them fail."""
-    scan = _Scan()
-    most = max(_MIN_FAILURES, len(task.eval_docs) // 20)
+    failures: dict[int, LmEvalError] = {}
+    items: dict[Any, tuple[int, Item]] = {}
+    is_choice = prompts.format.answers == "choice"
     for doc_id, doc in enumerate(task.eval_docs):
         try:
             task.check_not_bad(doc_id)
             item = prompts.item(doc)
-            if prompts.format.answers == "choice":
-                scan.shapes.setdefault((len(item.choices), item.gold), (doc_id, item))
-            else:
-                prompts.format.shot_turn(item)
-                prompts.format.grammar_for(item)
         except KnownBadDocError:
             continue
         except LmEvalError as error:
-            scan.failures[doc_id] = error
-            if len(scan.failures) > most:
-                return replace(scan, is_hopeless=True)
-    return replace(scan, is_hopeless=len(scan.failures) == len(task.eval_docs))
+            failures[doc_id] = error
+        else:
+            shape = (len(item.choices), item.gold) if is_choice else doc_id
+            items.setdefault(shape, (doc_id, item))
+    return failures, items
 
 
-def _laid_out(scan: _Scan, prompts: FormatPrompts) -> _Scan:
-    """The scan of all choices for one format, which may have too few labels."""
-    failures = dict(scan.failures)
-    for doc_id, item in scan.shapes.values():
+def _not_laid_out(
+    fmt: PromptFormat, items: Mapping[Any, tuple[int, Item]]
+) -> dict[int, LmEvalError]:
+    """The docs that the format cannot show as examples, or cannot enforce the answer of."""
+    failures: dict[int, LmEvalError] = {}
+    for doc_id, item in items.values():
         try:
-            prompts.format.shot_turn(item)
-            prompts.format.grammar_for(item)
+            fmt.shot_turn(item)
+            fmt.grammar_for(item)
         except LmEvalError as error:
             failures[doc_id] = error
-    return replace(scan, failures=failures)
-
-
-def _reason(scan: _Scan, excused: set[int]) -> str:
-    """The first failure that counts; empty where there is none."""
-    for doc_id, error in sorted(scan.failures.items()):
-        if scan.is_hopeless or doc_id not in excused:
-            return f"doc {doc_id}: {error}"
-    return ""
+    return failures
