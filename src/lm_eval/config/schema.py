@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import locate_key
@@ -20,10 +20,10 @@ from lm_eval.errors import ConfigError, did_you_mean, few_names
 class Key:
     """What a key may hold."""
 
-    kind: Any
+    kind: Any = Any
     """A type, as msgspec understands it: ``int`` takes no booleans, ``list[str]`` looks at each item."""
-    words: str
-    """The same for the user, after "must be"."""
+    words: str = ""
+    """The same for the user, after "must be", if the type says too little."""
     takes_code: bool = False
     """Whether a Python function will do too."""
     takes_null: bool = True
@@ -34,8 +34,21 @@ class Key:
     is_needed: bool = False
     """Whether the key must be there."""
 
+    @property
+    def expected(self) -> str:
+        """What it must be, in words."""
+        if self.words or self._literals:
+            return self.words or f"one of {', '.join(self._literals)}"
+        parts = [get_origin(part) or part for part in (*get_args(self.kind), self.kind)]
+        return next((_WORDS[part] for part in parts if part in _WORDS), "")
+
+    @property
+    def _literals(self) -> list[str]:
+        parts = [part for part in (self.kind, *get_args(self.kind)) if get_origin(part) is Literal]
+        return [str(name) for part in parts for name in get_args(part)]
+
     def refusal(self, value: Any) -> str | None:
-        """None for a value that fits; else what to say of it besides ``words``, if anything."""
+        """None for a value that fits; else what to say of it besides ``expected``, if anything."""
         if value is None:
             return None if self.takes_null else ""
         if callable(value) and not isinstance(value, str):
@@ -51,15 +64,22 @@ class Key:
         else:
             if self.fits is None or self.fits(value):
                 return None
-        return did_you_mean(value, self.names) if isinstance(value, str) else ""
+        return did_you_mean(value, [*self.names, *self._literals]) if isinstance(value, str) else ""
 
 
-ANYTHING = Key(Any, "", takes_code=True)
+_WORDS: dict[Any, str] = {
+    **{str: "a text", bool: "true or false", int: "a whole number"},
+    **{dict: "a mapping", Mapping: "a mapping", list: "a list"},
+}
+ANYTHING = Key(takes_code=True)
 
 
-def one_of(names: Iterable[str], words: str = "") -> Key:
-    """A key that holds one of these names."""
-    return Key(Literal[tuple(names)], words or f"one of {', '.join(names)}", names=names)
+def keys_of(kind: type, **special: Key) -> dict[str, Key]:
+    """The fields of a dataclass as keys, by their types; ``special`` says more of some."""
+    types = get_type_hints(kind)
+    typed = {field.name: types[field.name] for field in fields(kind)}
+    plain = {name: Key(of, takes_null=type(None) in get_args(of)) for name, of in typed.items()}
+    return {**plain, **special}
 
 
 def check(values: Any, schema: Mapping[str, Key], where: str, *inside: str | int) -> None:
@@ -82,14 +102,14 @@ def check(values: Any, schema: Mapping[str, Key], where: str, *inside: str | int
         refusal = key.refusal(value)
         if refusal is not None:
             raise ConfigError(
-                f"{where}: {_shown((*inside, name))} must be {key.words}, not {shorten(value)}."
+                f"{where}: {_shown((*inside, name))} must be {key.expected}, not {shorten(value)}."
                 f"{refusal}",
                 key=(*inside, name),
             )
     for name, key in schema.items():
         if key.is_needed and name not in values:
             at = f"{place} " if place else ""
-            raise ConfigError(f"{where}: {at}needs `{name}`: {key.words}.", key=inside)
+            raise ConfigError(f"{where}: {at}needs `{name}`: {key.expected}.", key=inside)
 
 
 def _shown(route: tuple[str | int, ...]) -> str:

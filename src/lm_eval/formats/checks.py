@@ -8,24 +8,24 @@ from __future__ import annotations
 
 import string
 import warnings
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
 from lm_eval.config.fields import compile_field, fields_read, is_jinja, shorten
-from lm_eval.config.schema import Key, check, one_of
+from lm_eval.config.schema import ANYTHING, Key, check, keys_of
 from lm_eval.errors import (
     ConfigError,
     FieldError,
     LmEvalWarning,
     UnknownNameError,
 )
-from lm_eval.formats.enforced import check_enforced
+from lm_eval.formats.enforced import SUFFIX, check_reads_itself
 from lm_eval.formats.grammar import checked_grammar
-from lm_eval.formats.items import LABEL_STYLES, AnswerKind, label_variables
-from lm_eval.formats.prompt_format import JINJA_FIELDS, FormatKind, OutputType, PromptFormat
+from lm_eval.formats.items import LABEL_STYLES, label_variables
+from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader
 
 # The ways to compare scored choices: by sum, by length, or against a prior
@@ -73,11 +73,6 @@ def leading(metrics: Iterable[str], normalization: str | None) -> tuple[str, ...
 
 FORMAT_FIELDS = tuple(f.name for f in fields(PromptFormat))
 OF_ONE_TEXT = ("acc", "perplexity", "bits_per_byte")
-_TEXT = Key(str, "a text")
-
-
-def _always(key: Key) -> Key:
-    return replace(key, takes_null=False)
 
 
 def _are_labels(value: Any) -> bool:
@@ -87,52 +82,34 @@ def _are_labels(value: Any) -> bool:
     return len(set(labels)) == len(labels) > 0 and all(label.strip() for label in labels)
 
 
-SCHEMA: dict[str, Key] = {
-    **dict.fromkeys(FORMAT_FIELDS, _TEXT),
-    **dict.fromkeys(
-        (
-            *("name", "context_prefix", "context_delimiter"),
-            *("choice_format", "choice_delimiter", "section_separator"),
-            *("target_format", "rationale_format", "target_delimiter", "fewshot_delimiter"),
-        ),
-        _always(_TEXT),
-    ),
-    **dict.fromkeys(
-        ("show_question", "strip_question", "show_choices", "cut_choices", "enforced"),
-        _always(Key(bool, "true or false")),
-    ),
-    "version": _always(Key(int, "a whole number")),
-    "output_type": _always(one_of(get_args(OutputType))),
-    "num_fewshot": Key(Annotated[int, Meta(ge=0)] | None, "a whole number from 0 up"),
-    "kind": _always(one_of(get_args(FormatKind))),
-    "answers": _always(one_of(get_args(AnswerKind))),
-    "blank_position": _always(one_of(("end", "inline"))),
-    "scored": one_of(("labels", "texts", "rest")),
-    "normalization": one_of(NORMALISATIONS),
-    "choice_labels": Key(
+SCHEMA = keys_of(
+    PromptFormat,
+    num_fewshot=Key(Annotated[int, Meta(ge=0)], "a whole number from 0 up"),
+    normalization=Key(Literal[tuple(NORMALISATIONS)]),
+    choice_labels=Key(
         str | list,
         "letters, numbers, choices (the choice texts themselves), a list of labels that differ and are "
         "not blank, or null",
         fits=_are_labels,
         names=LABEL_STYLES,
     ),
-    "metrics": _always(
-        Key(
-            str | Annotated[list[str], Meta(min_length=1)],
-            "a list of metric names, such as [acc, acc_norm]",
-        )
+    metrics=Key(
+        str | Annotated[list[str], Meta(min_length=1)],
+        "a list of metric names, such as [acc, acc_norm]",
+        takes_null=False,
     ),
-    "generation_kwargs": Key(dict, "a mapping"),
-    "filters": Key(
+    filters=Key(
         dict[str, dict[str, Any]],
         "names of filters with their options, such as {strict-match: {regex_pattern: '#### (.+)'}}",
     ),
-    "words": Key(
+    generation_kwargs=Key(dict),
+    words=Key(
         dict[str, dict[str, str]],
         "a table of texts for each language, such as {de: {question: Frage}}",
     ),
-    **dict.fromkeys(("scorer", "grammar"), Key(Any, "", takes_code=True)),
-}
+    scorer=ANYTHING,
+    grammar=ANYTHING,
+)
 """What each field of a format may hold."""
 
 
@@ -162,17 +139,6 @@ def _scorer(value: Any, where: str) -> BoundReader | None:
 
 def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> None:
     """Check how the fields fit together: readers, placeholders, the end of the instruction."""
-    if fmt.reads_text and fmt.scorer is None:
-        raise ConfigError(
-            f"{where}: a format that generates text needs a `scorer` that reads the answer, such as "
-            '`scorer: {reader: after_last, phrase: "The answer is"}`.'
-        )
-    if fmt.reads_text and fmt.normalization is not None:
-        raise ConfigError(
-            f"{where}: normalization compares choices that are scored, but this format generates "
-            "text. Remove it, or start from a format such as `type: cloze`.",
-            key="normalization",
-        )
     for key in JINJA_FIELDS:
         source = getattr(fmt, key)
         if key in changes and source is not None and is_jinja(source):
@@ -180,16 +146,10 @@ def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> N
                 compile_field(source)
             except FieldError as error:
                 raise ConfigError(f"{where}: {key}: {error}") from None
-    if fmt.program is not None:
-        _check_program(fmt, where)
-    if fmt.enforced or fmt.grammar is not None:
-        check_enforced(fmt, where)
-    if fmt.scored is not None or fmt.scored_format is not None:
-        _check_scored(fmt, where)
-    if fmt.scores_target:
-        _check_target_alone(fmt, where)
-    if fmt.preamble is not None and is_jinja(fmt.preamble) and "preamble" in changes:
-        _check_preamble(fmt.preamble, where)
+    for key, problem in _contradictions(fmt):
+        raise ConfigError(f"{where}: {key} {problem}.", key=key)
+    if fmt.enforced:
+        check_reads_itself(fmt, where)
     _check_placeholders(fmt.choice_format, ("label", "choice"), f"{where}: choice_format")
     names = ("label", "answer", "rationale")
     _check_placeholders(fmt.target_format, names, f"{where}: target_format")
@@ -205,74 +165,71 @@ def check_format(fmt: PromptFormat, changes: Mapping[str, Any], where: str) -> N
         )
 
 
-def _check_scored(fmt: PromptFormat, where: str) -> None:
-    """Refuse a ``scored`` that contradicts the other fields."""
-    problem, key = "", "scored" if fmt.scored is not None else "scored_format"
-    if fmt.output_type != "multiple_choice":
-        does = "generates text" if fmt.reads_text else "scores the target alone"
-        problem = f"is for formats that score choices, but this one {does}: leave it out"
-    elif fmt.scored_format is not None and fmt.scored is not None:
-        problem = "says what is scored, and so does scored_format: leave one of them out"
-    elif fmt.scored_format is not None:
-        if not fields_read(fmt.scored_format) & {"_choice", "_label"}:
-            problem = (
-                "has no {{ _choice }}, so that the same would be scored for every choice: add it"
-            )
-    elif fmt.scored == "labels" and fmt.choice_labels is None:
-        problem = "needs labels: give choice_labels, such as letters"
-    elif fmt.scored == "texts" and "{answer}" not in fmt.target_format:
-        problem = "needs a target_format with {answer}: examples must show what is scored"
-    elif fmt.fills_blank:
-        behind = ("choice_labels", "answer_instruction", "answer_prompt", "gen_prefix")
-        filled = [name for name in behind if getattr(fmt, name) is not None]
-        if fmt.blank_marker is None:
-            problem = 'needs the blank that choices are put into: give blank_marker, such as "_"'
-        elif filled:
-            problem = (
-                f"scores what follows the question's blank, so that {filled[0]} has no place: set it to "
-                "null"
-            )
-        elif fmt.normalization is not None:
-            problem = "scores the same text for every choice: leave normalization out"
-    if problem:
-        value = shorten(getattr(fmt, key), 60) if key == "scored_format" else fmt.scored
-        raise ConfigError(f"{where}: {key}: {value} {problem}.", key=key)
-
-
-def _check_program(fmt: PromptFormat, where: str) -> None:
-    """Refuse a program that could not depend on the answer."""
-    problem = ""
-    if not fmt.reads_text or fmt.answers != "text":
-        problem = "runs what the model writes: set output_type: generate_until and answers: text"
-    elif not (fmt.program and is_jinja(fmt.program) and "_answer" in fields_read(fmt.program)):
-        problem = "has no {{ _answer }}, so that every answer would be right or wrong: add it"
-    if problem:
-        raise ConfigError(f"{where}: program {problem}.", key="program")
-
-
-def _check_target_alone(fmt: PromptFormat, where: str) -> None:
-    """Refuse choices and their metrics if only the target is scored."""
-    others = [name for name in fmt.metrics if name not in OF_ONE_TEXT]
-    problem, key = "", "output_type"
-    if fmt.answers != "text" or fmt.choice_labels is not None:
-        problem = "scores one text, the target: set answers: text and choice_labels: null"
-    elif others:
-        problem, key = f"has the metrics {', '.join(OF_ONE_TEXT)}, not {others[0]}", "metrics"
-    elif fmt.normalization is not None:
-        problem, key = "compares no choices: leave normalization out", "normalization"
-    if problem:
-        raise ConfigError(f"{where}: output_type: loglikelihood {problem}.", key=key)
-
-
-def _check_preamble(source: str, where: str) -> None:
-    """Refuse a preamble about the choices of one doc: it comes before examples with other choices."""
-    read = sorted(fields_read(source) & label_variables(()).keys())
-    if read:
-        raise ConfigError(
-            f"{where}: preamble reads {read[0]}, but it comes once, before examples that may have other "
-            "choices. Say it in `instruction`, which belongs to each question.",
-            key="preamble",
+def _contradictions(fmt: PromptFormat) -> Iterator[tuple[str, str]]:
+    """The fields that contradict others, and how; the first is told."""
+    if fmt.reads_text and fmt.scorer is None:
+        example = '`scorer: {reader: after_last, phrase: "The answer is"}`'
+        yield "scorer", f"must say how the answer is read from generated text, such as {example}"
+    if fmt.normalization is not None and (fmt.output_type != "multiple_choice" or fmt.fills_blank):
+        yield "normalization", "compares texts of choices that are scored: leave it out"
+    yield from _scored_in_vain(fmt, fmt.scored, fmt.scored_format)
+    if fmt.scores_target and (fmt.answers != "text" or fmt.choice_labels is not None):
+        yield (
+            "output_type",
+            "loglikelihood scores one text: set answers: text and choice_labels: null",
         )
+    for name in set(fmt.metrics).difference(OF_ONE_TEXT) if fmt.scores_target else ():
+        yield "metrics", f"under output_type loglikelihood are {', '.join(OF_ONE_TEXT)}, not {name}"
+    for name in sorted(fields_read(fmt.preamble or "") & label_variables(()).keys()):
+        yield (
+            "preamble",
+            f"reads {name}, but it comes once, before examples that may have other choices. Say it in "
+            "`instruction`, which belongs to each question",
+        )
+    if fmt.grammar is not None and (fmt.answers != "text" or not fmt.reads_text):
+        yield (
+            "grammar",
+            "says what a text that is read may be, and this format reads none: leave it out",
+        )
+    if fmt.program is not None:
+        yield from _useless_program(fmt, fmt.program)
+    if fmt.enforced and not fmt.reads_text:
+        yield "enforced", "needs a format that reads text"
+    if fmt.enforced and not fmt.name.endswith(SUFFIX):
+        yield "enforced", f"is left out: select the format as {fmt.name}{SUFFIX}"
+
+
+def _useless_program(fmt: PromptFormat, program: str) -> Iterator[tuple[str, str]]:
+    if not fmt.reads_text or fmt.answers != "text":
+        does = "runs what the model writes"
+        yield "program", f"{does}: set output_type: generate_until and answers: text"
+    if "_answer" not in fields_read(program):
+        yield (
+            "program",
+            "has no {{ _answer }}, so that every answer would be right or wrong: add it",
+        )
+
+
+def _scored_in_vain(
+    fmt: PromptFormat, scored: str | None, sentence: str | None
+) -> Iterator[tuple[str, str]]:
+    """What contradicts ``scored`` or ``scored_format``."""
+    if scored is not None and sentence is not None:
+        yield "scored", "says what is scored, and so does scored_format: leave one of them out"
+    if fmt.output_type != "multiple_choice" and (scored is not None or sentence is not None):
+        key = "scored" if sentence is None else "scored_format"
+        yield key, f"is for output_type multiple_choice, not {fmt.output_type}: leave it out"
+    if sentence is not None and not fields_read(sentence) & {"_choice", "_label"}:
+        yield "scored_format", "has no {{ _choice }}, so that every choice would be scored alike"
+    if scored == "labels" and fmt.choice_labels is None:
+        yield "scored", "is labels, and there are none: give choice_labels, such as letters"
+    if scored == "texts" and "{answer}" not in fmt.target_format:
+        yield "scored", "is texts: examples must show them, with {answer} in target_format"
+    if fmt.fills_blank and fmt.blank_marker is None:
+        yield "scored", 'is rest, of a question with a blank: give blank_marker, such as "_"'
+    for name in ("choice_labels", "answer_instruction", "answer_prompt", "gen_prefix"):
+        if fmt.fills_blank and getattr(fmt, name) is not None:
+            yield "scored", f"is rest of the question, so that {name} has no place: set it to null"
 
 
 def _check_placeholders(text: str, names: tuple[str, ...], where: str) -> None:

@@ -58,35 +58,11 @@ def enforced(fmt: PromptFormat) -> PromptFormat:
             f"as generate{SUFFIX} or cot{SUFFIX}."
         )
     changed = replace(fmt, name=f"{fmt.name}{SUFFIX}", enforced=True)
-    check_enforced(changed, f"Format {changed.name!r}")
+    check_reads_itself(changed, f"Format {changed.name!r}")
     return changed
 
 
-def check_enforced(fmt: PromptFormat, where: str) -> None:
-    """Refuse a grammar where no text is read, and an enforced format whose name does not say so."""
-    if fmt.grammar is not None and (fmt.answers != "text" or not fmt.reads_text):
-        why = "scores given answers" if not fmt.reads_text else "has labels, which are its answers"
-        raise ConfigError(
-            f"{where}: grammar says what a text that is read may be, but this format {why}. Leave it "
-            "out.",
-            key="grammar",
-        )
-    if not fmt.enforced:
-        return
-    if not fmt.reads_text:
-        raise ConfigError(
-            f"{where}: enforced: true needs a format that reads text.", key="enforced"
-        )
-    if not fmt.name.endswith(SUFFIX):
-        raise ConfigError(
-            f"{where}: enforced: true belongs to a name that says so. Leave it out, and select the "
-            f"format as {fmt.name}{SUFFIX}.",
-            key="enforced",
-        )
-    _check_reads_itself(fmt, where)
-
-
-def _check_reads_itself(fmt: PromptFormat, where: str) -> None:
+def check_reads_itself(fmt: PromptFormat, where: str) -> None:
     """Refuse a format whose reader cannot read the answers in its own examples."""
     if fmt.answers != "choice" or fmt.choice_labels == "choices":
         return

@@ -64,10 +64,12 @@ def text_source(fmt: PromptFormat, question: Any, choices: Any, context: Any = N
     """The Jinja source of a format's user text; None if a spec has none, or a blank is filled."""
     if fmt.fills_blank:
         raise _NoSourceError
-    before = ""
+    before, asked, passage = "", "", ""
     if fmt.show_question:
-        before = _set("_question", _value(question))
-        before += "" if context is None else _set("_context", _value(context))
+        before, asked = _bound("_question", question)
+        if context is not None:
+            statement, shown = _bound("_context", context)
+            before, passage = before + statement, _passage(fmt, shown)
     texts = "".join(getattr(fmt, name) or "" for name in JINJA_FIELDS)
     if fmt.choice_labels is not None and (fmt.shows_labels or _reads_labels(texts)):
         before += _choices(choices) + _labels(fmt) + _about_labels(texts)
@@ -75,8 +77,7 @@ def text_source(fmt: PromptFormat, question: Any, choices: Any, context: Any = N
     def said(name: str) -> str:
         return (_literal if name in JINJA_FIELDS else _plain_text)(getattr(fmt, name) or "")
 
-    passage = "" if context is None else _passage(fmt)
-    return _sealed(before + fmt.layout(said, passage, _question(fmt), _choice_lines(fmt)))
+    return _sealed(before + fmt.layout(said, passage, _question(fmt, asked), _choice_lines(fmt)))
 
 
 @_or_none
@@ -122,6 +123,12 @@ def _set(name: str, value: str) -> str:
     if is_jinja(value):
         return f"{{% set {name} %}}{value}{{% endset %}}"
     return f"{{% set {name} = {value} %}}"
+
+
+def _bound(name: str, spec: Any) -> tuple[str, str]:
+    """A field spec as the statement that comes first, if it needs one, and its expression."""
+    value = _value(spec)
+    return (_set(name, value), name) if is_jinja(value) else ("", value)
 
 
 def _value(spec: Any) -> str:
@@ -184,14 +191,14 @@ def _set_place(target_type: str | None) -> str:
 # Parts of the user's text
 
 
-def _passage(fmt: PromptFormat) -> str:
+def _passage(fmt: PromptFormat, shown: str) -> str:
     """The passage with the texts before and after it; nothing for a doc without one."""
-    inner = f"{_literal(fmt.context_prefix)}{{{{ _context }}}}{_plain_text(fmt.context_delimiter)}"
-    return f"{{% if _context is not none and (_context | string) %}}{inner}{{% endif %}}"
+    inner = f"{_literal(fmt.context_prefix)}{{{{ {shown} }}}}{_plain_text(fmt.context_delimiter)}"
+    return f"{{% if {shown} is not none and ({shown} | string) %}}{inner}{{% endif %}}"
 
 
-def _question(fmt: PromptFormat) -> str:
-    shown = "_question | trim" if fmt.strip_question else "_question"
+def _question(fmt: PromptFormat, asked: str) -> str:
+    shown = f"{asked} | trim" if fmt.strip_question else asked
     if fmt.blank_marker is None or fmt.blank_position == "inline":
         return f"{{{{ {shown} }}}}"
     marker, blank = jinja_string(fmt.blank_marker), jinja_string(f" {fmt.blank_marker}")

@@ -49,7 +49,7 @@ ENTRY_SCHEMA = {
         Annotated[str, Meta(pattern=r"\S")], "the format's name", takes_null=False, is_needed=True
     ),
     "fingerprint": ANYTHING,
-    "slots": Key(dict, "a mapping"),
+    "slots": Key(dict),
     "fields": Key(dict, "a mapping of the format's fields"),
     "options": Key(dict[str, Annotated[int, Meta(ge=0)]], "a mapping to whole numbers"),
 }

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta
 
 from lm_eval.config.fields import compile_field
-from lm_eval.config.schema import Key, check, one_of
+from lm_eval.config.schema import ANYTHING, Key, check
 from lm_eval.errors import ConfigError
 from lm_eval.formats.checks import NORMALISATIONS
 from lm_eval.formats.gold import TARGET_TYPES
@@ -23,10 +23,7 @@ _LISTED = Annotated[list[str], Meta(min_length=1)]
 _FILE = Annotated[str, Meta(min_length=1)]
 _FILES = _FILE | Annotated[list[_FILE], Meta(min_length=1)]
 _IDS = Annotated[list[str | int], Meta(min_length=1)]
-_TEXT = Key(str, "a text", takes_code=True)
-_NAME = Key(str, "a text")
-_MAPPING = Key(dict, "a mapping")
-ANYTHING = Key(Any, "", takes_code=True)
+_TEXT = Key(str, takes_code=True)
 
 
 def _function(name: str) -> Key:
@@ -69,17 +66,17 @@ SCHEMA: dict[str, Key] = {
     **dict.fromkeys(("description", "gen_prefix", "language"), _TEXT),
     **dict.fromkeys(
         ("target_delimiter", "fewshot_delimiter"),
-        Key(str, "a text", takes_code=True, takes_null=False),
+        Key(str, takes_code=True, takes_null=False),
     ),
     **dict.fromkeys(("training_split", "validation_split", "test_split", "fewshot_split"), _TEXT),
     **dict.fromkeys(
-        ("dataset_kwargs", "fewshot_config", "generation_kwargs", "metadata"), _MAPPING
+        ("dataset_kwargs", "fewshot_config", "generation_kwargs", "metadata"), Key(dict)
     ),
     **{key: _function(key) for key in ("process_docs", "process_results", "custom_dataset")},
-    "output_type": one_of(OUTPUT_TYPES),
-    "normalization": one_of(NORMALISATIONS),
-    "target_type": one_of(
-        TARGET_TYPES,
+    "output_type": Key(Literal[OUTPUT_TYPES]),
+    "normalization": Key(Literal[tuple(NORMALISATIONS)]),
+    "target_type": Key(
+        Literal[tuple(TARGET_TYPES)],
         "what doc_to_target gives: "
         + "; ".join(f"{n}: {what}" for n, what in TARGET_TYPES.items()),
     ),
@@ -98,7 +95,7 @@ SCHEMA: dict[str, Key] = {
         "options: [86]}`",
         fits=_are_bad_docs,
     ),
-    "redact": Key(bool, "true or false"),
+    "redact": Key(bool),
     "shuffle_choices": Key(int | str, "a seed, a whole number such as 1"),
     "where": _row_filter("where"),
     "unfold": Key(
@@ -139,7 +136,7 @@ FEWSHOT_SCHEMA: dict[str, Key] = {
         "a list of rows by id, each once, such as `ids: [q7, q12]`",
         fits=lambda ids: len(set(map(str, ids))) == len(ids),
     ),
-    "split": _NAME,
+    "split": Key(str),
     "process_docs": _function("process_docs"),
     "where": _row_filter("where"),
     **dict.fromkeys(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
-from lm_eval.config.schema import check, placed
+from lm_eval.config.schema import ANYTHING, check, placed
 from lm_eval.errors import ConfigError, FormatError, LmEvalWarning, listing
 from lm_eval.formats.compile import (
     compile_formats,
@@ -36,7 +36,7 @@ from lm_eval.formats.templates import (
     generating,
 )
 from lm_eval.registry import TEMPLATES
-from lm_eval.tasks.checks import ANYTHING, check_values, with_rows_of_files
+from lm_eval.tasks.checks import check_values, with_rows_of_files
 from lm_eval.tasks.prompts import FormatPrompts, RawFields, unwrapped
 
 if TYPE_CHECKING:

@@ -214,7 +214,7 @@ def _areas(
     for area, wanted in areas.items():
         listed = next((key for key in options if wanted[0] in options[key]), next(iter(options)))
         known = options[listed]
-        value_of = Key(Any, f"values of {listed}", fits=known.__contains__, names=map(str, known))
+        value_of = Key(words=f"values of {listed}", fits=known.__contains__, names=map(str, known))
         for value in wanted:
             check({area: value}, {area: value_of}, f"family {group!r}", "areas")
         tasks = tuple(name for name, values in members.items() if values[listed] in wanted)

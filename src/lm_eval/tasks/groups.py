@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import FunctionRef
-from lm_eval.config.schema import Key, check, one_of, placed
+from lm_eval.config.schema import ANYTHING, Key, check, keys_of, placed
 from lm_eval.errors import ConfigError
 from lm_eval.tasks.task import ConfigurableTask
 
@@ -118,28 +118,28 @@ class Member:
 SUITE_KEYS = ("aggregate", "rescale", "weights")
 
 
-GROUP_KEYS = tuple(f.name for f in fields(GroupConfig))
-_SCORE_KEYS = dict.fromkeys((f.name for f in fields(GroupScore)), Key(Any, "", takes_code=True))
-SCHEMA: dict[str, Key] = {
-    "group": Key(str, "a name", takes_null=False),
-    "group_alias": Key(Any, ""),
-    "task": Key(
+SCHEMA = keys_of(
+    GroupConfig,
+    group=Key(str, "a name", takes_null=False),
+    group_alias=Key(),
+    task=Key(
         Annotated[list, Meta(min_length=1)], "a list of its tasks and groups", takes_null=False
     ),
-    "aggregate_metric_list": Key(list, "a list"),
-    "metadata": Key(dict, "a mapping"),
-    "aggregate": one_of(
-        ("primary",),
+    aggregate_metric_list=Key(list),
+    aggregate=Key(
+        Literal["primary"],
         "primary, which averages each member's own score; for one metric of all members write "
         "`aggregate_metric_list`",
     ),
-    "rescale": Key(
+    rescale=Key(
         Literal["chance"] | dict[str, Annotated[float, Meta(ge=0, lt=1)]],
         "`chance`, or what guessing scores for each member to rescale, from 0 to below 1: `rescale: "
         "{my_task: 0.25}`",
     ),
-    "weights": one_of(("mean", "micro"), "mean (the default) or micro"),
-}
+    weights=Key(Literal["mean", "micro"], "mean (the default) or micro"),
+)
+GROUP_KEYS = tuple(SCHEMA)
+_SCORE_KEYS = dict.fromkeys((f.name for f in fields(GroupScore)), ANYTHING)
 
 
 class Group:

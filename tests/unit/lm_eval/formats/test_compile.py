@@ -107,9 +107,9 @@ def test_unknown_names_list_both_own_and_registered() -> None:
     assert "lm-eval ls formats" in message
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [
+def test_bad_values_name_the_field() -> None:
+    wrong = []
+    for field, value in (
         ("choice_labels", ["A", " "]),
         ("choice_delimiter", None),
         ("section_separator", 3),
@@ -130,17 +130,12 @@ def test_unknown_names_list_both_own_and_registered() -> None:
         ("metrics", [3]),
         ("metrics", {"acc": 1}),
         ("blank_position", "start"),
-    ],
-)
-def test_bad_values_name_the_field(field: str, value: Any) -> None:
-    with pytest.raises(ConfigError) as caught:
-        compile_format({"type": "mcqa", field: value})
-    assert field in str(caught.value)
-
-
-def test_generating_without_a_reader() -> None:
-    with pytest.raises(ConfigError, match="scorer"):
-        compile_format({"output_type": "generate_until"})
+    ):
+        with pytest.raises(ConfigError) as caught:
+            compile_format({"type": "mcqa", field: value})
+        if field not in str(caught.value):
+            wrong.append((field, value))
+    assert wrong == []
 
 
 def test_instruction_without_white_space_draws_a_warning() -> None:

@@ -54,21 +54,6 @@ def test_a_format_that_scores_is_refused() -> None:
         find_format("mcqa+enforced", {}, task="t")
 
 
-@pytest.mark.parametrize(
-    ("fields", "words"),
-    [
-        ({"type": "generate", "enforced": True}, r"select the format as mine\+enforced"),
-        ({"type": "mcqa", "enforced": True}, "enforced: true needs a format that reads text"),
-        ({"type": "generate", "grammar": "number"}, "has labels, which are its answers"),
-        ({"type": "mcqa", "grammar": "number"}, "scores given answers"),
-        ({"type": "cot", "grammar": "numbers"}, "Did you mean 'number'"),
-    ],
-)
-def test_fields_that_do_not_fit_are_told(fields: dict[str, object], words: str) -> None:
-    with pytest.raises(ConfigError, match=words):
-        compile_format(fields, name="mine")
-
-
 def test_a_target_that_the_reader_cannot_read_cannot_be_enforced() -> None:
     fmt = compile_format({"type": "mcq_cot", "scorer": "marked_label"}, name="mine")
     with pytest.raises(ConfigError, match="target_format writes 'The best answer is A', which its"):

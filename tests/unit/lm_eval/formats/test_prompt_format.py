@@ -67,33 +67,41 @@ def test_a_question_without_a_blank_is_an_error_that_names_other_formats(
     assert caught.value.skip_reason
 
 
-@pytest.mark.parametrize(
-    ("fields", "problem"),
-    [
-        ({"type": "generate", "scored": "labels"}, "generates text"),
-        ({"type": "cloze", "scored": "labels"}, "needs labels"),
-        ({"type": "mcqa", "scored": "texts"}, "target_format with {answer}"),
-        ({"type": "bare", "scored": "rest"}, "give blank_marker"),
-        ({"type": "fill", "answer_prompt": "Answer:"}, "answer_prompt has no place"),
-        ({"type": "fill", "choice_labels": "letters"}, "choice_labels has no place"),
-        ({"type": "fill", "normalization": "pmi"}, "leave normalization out"),
-        ({"type": "mcqa", "scored": "text"}, "one of labels, texts, rest"),
-        ({"type": "cloze", "scored_format": "{{ question }}"}, "has no {{ _choice }}"),
-        ({"type": "generate", "scored_format": "{{ _choice }}"}, "generates text"),
-        ({"type": "fill", "scored_format": "{{ _choice }}"}, "leave one of them out"),
-        ({"type": "continuation", "metrics": ["acc", "acc_norm"]}, "not acc_norm"),
-        ({"type": "continuation", "answers": "choice"}, "set answers: text"),
-        (
-            {"type": "mcqa", "preamble": "One of {{ _choice_list_or }}.\n"},
-            "Say it in `instruction`",
-        ),
-        ({"type": "mcqa", "preamble": "{{ subject"}, "preamble: .*not valid Jinja"),
-        ({"type": "mcqa", "kind": "odd"}, "one of general, convention"),
-    ],
-)
-def test_what_cannot_be_scored_is_refused(fields: dict[str, Any], problem: str) -> None:
-    with pytest.raises(ConfigError, match=problem):
-        compile_format(fields)
+CONTRADICTIONS: list[tuple[dict[str, Any], str]] = [
+    ({"type": "generate", "scored": "labels"}, "scored is for output_type multiple_choice"),
+    ({"type": "cloze", "scored": "labels"}, "give choice_labels, such as letters"),
+    ({"type": "mcqa", "scored": "texts"}, "{answer} in target_format"),
+    ({"type": "bare", "scored": "rest"}, "give blank_marker"),
+    ({"type": "fill", "answer_prompt": "Answer:"}, "answer_prompt has no place"),
+    ({"type": "fill", "choice_labels": "letters"}, "choice_labels has no place"),
+    ({"type": "fill", "normalization": "pmi"}, "normalization compares texts"),
+    ({"type": "cot", "normalization": "pmi"}, "normalization compares texts"),
+    ({"type": "mcqa", "scored": "text"}, "one of labels, texts, rest"),
+    ({"type": "cloze", "scored_format": "{{ question }}"}, "has no {{ _choice }}"),
+    ({"type": "generate", "scored_format": "{{ _choice }}"}, "scored_format is for output_type"),
+    ({"type": "fill", "scored_format": "{{ _choice }}"}, "leave one of them out"),
+    ({"type": "continuation", "metrics": ["acc", "acc_norm"]}, "not acc_norm"),
+    ({"type": "continuation", "answers": "choice"}, "set answers: text"),
+    ({"type": "mcqa", "preamble": "One of {{ _choice_list_or }}.\n"}, "Say it in `instruction`"),
+    ({"type": "mcqa", "preamble": "{{ subject"}, "preamble: '{{ subject' is not valid Jinja"),
+    ({"type": "mcqa", "kind": "odd"}, "one of general, convention"),
+    ({"output_type": "generate_until"}, "scorer must say how the answer is read"),
+    ({"type": "generate", "enforced": True}, "select the format as mine+enforced"),
+    ({"type": "mcqa", "enforced": True}, "enforced needs a format that reads text"),
+    ({"type": "generate", "grammar": "number"}, "grammar says what a text that is read may be"),
+    ({"type": "mcqa", "grammar": "number"}, "grammar says what a text that is read may be"),
+    ({"type": "cot", "grammar": "numbers"}, "Did you mean 'number'"),
+]
+
+
+def test_fields_that_contradict_others_are_refused() -> None:
+    wrong = []
+    for given, problem in CONTRADICTIONS:
+        with pytest.raises(ConfigError) as caught:
+            compile_format(given, name="mine")
+        if problem not in str(caught.value):
+            wrong.append((given, str(caught.value)))
+    assert wrong == []
 
 
 def test_labels_are_shown_and_texts_are_scored() -> None:
