@@ -165,20 +165,8 @@ def shortest_yaml(fmt: PromptFormat) -> str:
     """A format as the shortest YAML that compiles back to it: a base and what differs from it."""
     if fmt.name in _builtin_files() and len(same := _difference(fmt, get_format(fmt.name))) == 1:
         return _dumped(same)  # the built-in itself: the others need not be compiled
-    bases = [get_format(name) for name in _builtin_files()]
-    candidates = [_difference(fmt, base) for base in bases]
-    candidates.append(_difference(fmt, None))
-    # The length of a text is the sum of its fields, and every field but the type has one value in all.
-    fields = {key: value for candidate in candidates for key, value in candidate.items()}
-    lengths = {key: len(_dumped({key: value})) for key, value in fields.items()}
-    typed = lengths["type"] - len(fields["type"])
-
-    def length(candidate: dict[str, Any]) -> int:
-        return sum(
-            typed + len(candidate[key]) if key == "type" else lengths[key] for key in candidate
-        )
-
-    return _dumped(min(candidates, key=length))
+    bases = [*map(get_format, _builtin_files()), None]
+    return _dumped(min((_difference(fmt, base) for base in bases), key=lambda data: len(str(data))))
 
 
 def _dumped(data: dict[str, Any]) -> str:
@@ -189,19 +177,8 @@ def _dumped(data: dict[str, Any]) -> str:
 
 
 _SHOWN_FIRST = (
-    *(
-        "mcqa",
-        "cloze",
-        "generate",
-        "cot",
-        "bare",
-        "fill",
-        "qa",
-        "open",
-        "mcq_cot",
-        "boxed",
-        "continuation",
-    ),
+    *("mcqa", "cloze", "generate", "cot", "bare", "fill"),
+    *("qa", "open", "mcq_cot", "boxed", "continuation"),
 )
 
 

@@ -1,22 +1,17 @@
-"""Fingerprints of formats and tasks: twelve hex digits over what they say.
+"""Fingerprints of formats: twelve hex digits over what they say.
 
 A field that was added later counts only if it is set, so that fingerprints stay the same, and old
-scores comparable, when formats and tasks gain fields.
+scores comparable, when formats gain fields.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lm_eval.formats.readers import BoundReader
-
-if TYPE_CHECKING:
-    from lm_eval.tasks.config import TaskConfig
-
 
 UNMEASURED = ("name", "summary", "kind", "num_fewshot", "filters")
 """Fields that change no prompt and no reading."""
@@ -59,46 +54,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {key: plain(part) for key, part in value.items()}
     return value
-
-
-# Tasks
-
-
-TASK_KEYS = (
-    *("dataset_path", "dataset_name", "dataset_kwargs", "test_split"),
-    *("validation_split", "fewshot_split", "fewshot_config", "process_docs"),
-    *("description", "num_fewshot", "repeats", "process_results"),
-    *("filter_list", "metric_list"),
-)
-NEWER_TASK_KEYS = (
-    *("normalization", "target_type", "dataset_revision", "dataset_files"),
-    *("primary_metric", "doc_to_context", "where", "skip_docs", "fewshot_match", "language"),
-    *("doc_to_rationale", "shuffle_choices", "unfold"),
-)
-"""Keys that count only if they are set, so that older fingerprints stay the same."""
-
-
-def task_fingerprint(config: TaskConfig) -> str:
-    """Twelve hex digits over what the task's YAML and helper files say, whatever the format."""
-    content = {key: _without_address(getattr(config, key)) for key in TASK_KEYS}
-    content["raw"] = _without_address(config.written)  # whatever a format makes of them
-    newer = {key: getattr(config, key) for key in NEWER_TASK_KEYS}
-    stated = {key: _stated(value) for key, value in newer.items() if value is not None}
-    files = {function.file for _, function in config.functions()} - {None}
-    helpers = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file)
-    text = json.dumps({**content, **stated, "helpers": helpers}, sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-def with_commit(fingerprint: str, commit: str) -> str:
-    """The fingerprint of a task whose data set is at a commit of the hub."""
-    return hashlib.sha256(f"{fingerprint} {commit}".encode()).hexdigest()[:12]
-
-
-def _stated(value: Any) -> Any:
-    return value if isinstance(value, str | Mapping) else _without_address(value)
-
-
-def _without_address(value: Any) -> str:
-    """A value as text, without the memory address of a function."""
-    return re.sub(r" at 0x[0-9a-f]+", "", str(value))

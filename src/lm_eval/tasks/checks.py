@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -116,6 +116,11 @@ SCHEMA: dict[str, Key] = {
         "instruction_id_list, arguments: kwargs}`",
         fits=lambda value: "ids" in value,
     ),
+    "sample_rows": Key(
+        Annotated[str, Meta(pattern=r"\S")] | dict[str, Any],
+        "a file of invented rows beside the task's, such as `sample_rows: rows/my_task.jsonl`",
+        fits=lambda named: isinstance(named, str) or "file" in named,
+    ),
     "num_fewshot": Key(Annotated[int, Meta(ge=0)], "a whole number from 0 up"),
     "repeats": Key(
         Annotated[int, Meta(ge=1, le=100_000)], "a whole number from 1 to 100,000", takes_null=False
@@ -161,10 +166,6 @@ def check_values(config: TaskConfig) -> None:
     settings = config.fewshot_config or {}
     check(settings, FEWSHOT_SCHEMA, where, "fewshot_config")
     check(config.checks or {}, CHECKS_SCHEMA, where, "checks")
-    if config.sample_rows is not None:
-        from lm_eval.tasks.keys.sample_rows import check_sample_rows
-
-        check_sample_rows(config.sample_rows, where)
     if config.columns is not None:
         from lm_eval.data.splits import expected_columns
 
@@ -172,25 +173,26 @@ def check_values(config: TaskConfig) -> None:
             expected_columns(config.columns)
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}", key="columns") from None
-    problem, key = "", "checks"
-    if config.checks is not None and config.process_results is not None:
-        problem = "checks and process_results both score the replies. Keep one"
-    elif config.checks is not None and config.output_type not in (None, "generate_until"):
-        problem = f"checks are for generated text, not for output_type {config.output_type}"
-    elif settings.get("ids") is None and "id" in settings:
-        problem, key = (
-            "fewshot_config.id says where the ids of rows are: add `ids`",
-            "fewshot_config",
-        )
-    elif settings.get("ids") is not None:
-        for other in ("samples", "sampler"):
-            if settings.get(other) is not None:
-                key = "fewshot_config"
-                problem = (
-                    f"fewshot_config has `ids` and `{other}`, which both choose rows. Keep one"
-                )
-    if problem:
+    for key, problem in _contradictions(config, settings):
         raise ConfigError(f"{where}: {problem}.", key=key)
+
+
+def _contradictions(config: TaskConfig, settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The keys that contradict others, and how; the first is told."""
+    if config.checks is not None:
+        if config.process_results is not None:
+            yield "checks", "checks and process_results both score the replies. Keep one"
+        if config.output_type not in (None, "generate_until"):
+            yield (
+                "checks",
+                f"checks are for generated text, not for output_type {config.output_type}",
+            )
+    if settings.get("ids") is None and "id" in settings:
+        yield "fewshot_config", "fewshot_config.id says where the ids of rows are: add `ids`"
+    for other in ("samples", "sampler"):
+        if settings.get("ids") is not None and settings.get(other) is not None:
+            problem = f"fewshot_config has `ids` and `{other}`, which both choose rows. Keep one"
+            yield "fewshot_config", problem
 
 
 def score_fields(score_by: Any) -> dict[str, Any]:

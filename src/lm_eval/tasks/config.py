@@ -7,6 +7,9 @@ other keys that a format decides are made from it (``prompt_format``) when they 
 from __future__ import annotations
 
 import copy
+import hashlib
+import json
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -45,6 +48,18 @@ if TYPE_CHECKING:
 FIELDS = ("doc_to_text", "doc_to_choice", "doc_to_target")
 NOT_KEYS = ("template_config",)
 """Fields of ``TaskConfig`` that no YAML file can set."""
+FINGERPRINT_KEYS = (
+    *("dataset_path", "dataset_name", "dataset_kwargs", "test_split"),
+    *("validation_split", "fewshot_split", "fewshot_config", "process_docs"),
+    *("description", "num_fewshot", "repeats", "process_results"),
+    *("filter_list", "metric_list"),
+)
+NEWER_FINGERPRINT_KEYS = (
+    *("normalization", "target_type", "dataset_revision", "dataset_files"),
+    *("primary_metric", "doc_to_context", "where", "skip_docs", "fewshot_match", "language"),
+    *("doc_to_rationale", "shuffle_choices", "unfold"),
+)
+"""Keys that count only if they are set, so that older fingerprints stay the same."""
 NOT_CONFIG = ("include", "group", "task_list", "tag_list", "class")
 
 
@@ -402,6 +417,21 @@ class TaskConfig:
         """Every key as the file has it, or as it was assigned, whatever the format."""
         return {key: self._said(key) for key in CONFIG_KEYS}
 
+    def fingerprint(self) -> str:
+        """Twelve hex digits over what the task's YAML and helper files say, whatever the format."""
+        content = {key: _without_address(getattr(self, key)) for key in FINGERPRINT_KEYS}
+        content["raw"] = _without_address(self.written)  # whatever a format makes of them
+        newer = {key: getattr(self, key) for key in NEWER_FINGERPRINT_KEYS}
+        stated = {
+            key: value if isinstance(value, str | Mapping) else _without_address(value)
+            for key, value in newer.items()
+            if value is not None
+        }
+        files = {function.file for _, function in self.functions()} - {None}
+        helpers = sorted(hashlib.sha256(file.read_bytes()).hexdigest() for file in files if file)
+        text = json.dumps({**content, **stated, "helpers": helpers}, sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
     # The keys that a format decides
 
     def _said(self, key: str) -> Any:
@@ -488,3 +518,8 @@ _EXAMPLE_FIELD = {"doc_to_text": "question", "doc_to_target": "answer", "doc_to_
 def _stops(generation_kwargs: Mapping[str, Any]) -> list[Any]:
     until = generation_kwargs.get("until")
     return list(until) if isinstance(until, list | tuple) else [] if until is None else [until]
+
+
+def _without_address(value: Any) -> str:
+    """A value as text, without the memory address of a function."""
+    return re.sub(r" at 0x[0-9a-f]+", "", str(value))

@@ -7,6 +7,7 @@ the right answers. Data is loaded when docs are first needed.
 from __future__ import annotations
 
 import copy
+import hashlib
 import math
 import warnings
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,6 @@ from lm_eval.config.fields import compile_field, compile_template, is_jinja
 from lm_eval.errors import ConfigError, LmEvalError, LmEvalWarning, did_you_mean
 from lm_eval.formats.assemble import Joints, Message, Turn, shot_messages
 from lm_eval.formats.checks import CALIBRATED, MUTUAL_INFORMATION, leading
-from lm_eval.formats.fingerprints import task_fingerprint, with_commit
 from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.tasks.config import CONFIG_KEYS, TaskConfig
 from lm_eval.tasks.docs import Doc, TaskDocs
@@ -345,11 +345,12 @@ class ConfigurableTask(TaskDocs):
         record = self.data_record
         if record is None:
             return self._file_fingerprint
-        return with_commit(self._file_fingerprint, record["commit"])
+        text = f"{self._file_fingerprint} {record['commit']}"
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @cached_property
     def _file_fingerprint(self) -> str:
-        return task_fingerprint(self.config)
+        return self.config.fingerprint()
 
     # Inside
 

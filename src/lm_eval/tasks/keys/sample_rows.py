@@ -13,11 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from lm_eval.config.fields import shorten
 from lm_eval.data.files import read_file
 from lm_eval.data.splits import Splits, type_of
 from lm_eval.data.table import Table
-from lm_eval.errors import ConfigError, DataError, did_you_mean, listing
+from lm_eval.errors import DataError, did_you_mean, listing
 
 if TYPE_CHECKING:
     from lm_eval.tasks.config import TaskConfig
@@ -28,17 +27,6 @@ SampleUse = Literal["never", "if_absent", "always"]
 MORE_ROWS = 64
 """The number of rows of other splits: enough to draw examples from."""
 _VARIABLE = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
-
-
-def check_sample_rows(spec: Any, where: str) -> None:
-    """Refuse a value that names no file."""
-    named = spec.get("file") if isinstance(spec, Mapping) else spec
-    if spec is not None and (not isinstance(named, str) or not named.strip()):
-        raise ConfigError(
-            f"{where}: sample_rows must name a file of invented rows beside the task's, such as "
-            f"`sample_rows: rows/my_task.jsonl`, not {shorten(spec)}.",
-            key="sample_rows",
-        )
 
 
 def sample_splits(config: TaskConfig, folder: Path | None) -> Splits:

@@ -23,7 +23,6 @@ from lm_eval.errors import (
     LmEvalWarning,
     UsageError,
 )
-from lm_eval.formats.fingerprints import task_fingerprint
 from lm_eval.requests import PromptOptions, build_requests
 from lm_eval.requests.options import SkippedDocs, allowed_count
 from lm_eval.tasks.keys.rows import RowFilter
@@ -265,7 +264,7 @@ def test_each_value_of_a_row_is_a_doc() -> None:
     later = task(DIALOGUES, **DIALOGUE_FIELDS, where="{{ turn > 0 }}")
     assert [doc["turn"] for doc in later.eval_docs] == [1]
     assert later.rows_total == 3
-    assert task_fingerprint(asked.config) != task_fingerprint(later.config)
+    assert asked.config.fingerprint() != later.config.fingerprint()
 
 
 def test_the_items_of_a_list_are_docs() -> None:
@@ -321,7 +320,7 @@ def test_examples_are_the_rows_that_are_named_in_their_order() -> None:
     with pytest.raises(UsageError, match="num_fewshot is 4, but its few-shot pool holds 3"):
         shots_of(named, 4)
     drawn = task(WITH_IDS, fewshot_split="dev")
-    assert task_fingerprint(named.config) != task_fingerprint(drawn.config)
+    assert named.config.fingerprint() != drawn.config.fingerprint()
 
 
 def test_an_id_may_be_made_of_columns() -> None:
@@ -409,12 +408,12 @@ def test_examples_of_a_file(tmp_path: Path) -> None:
         assert shots_of(loaded, 1) == ["Question: two and two?"]
         with pytest.raises(UsageError, match="holds 1"):
             shots_of(loaded, 2)
-    before = task_fingerprint(loaded.config)
+    before = loaded.config.fingerprint()
     write("more/shots.jsonl", '{"question": "two?", "choices": ["x", "y"], "answer": 1}\n')
     (again,) = (
         TaskManager(include_path=str(tmp_path)).load([str(tmp_path / name)])["tasks"].values()
     )
-    assert task_fingerprint(again.config) != before
+    assert again.config.fingerprint() != before
     write("more/shots.json", "[]")
     write("none.yaml", (tmp_path / "sums.yaml").read_text().replace("shots.jsonl", "shots.json"))
     with pytest.raises(

@@ -74,9 +74,8 @@ def test_a_run_never_uses_them(place: Workplace) -> None:
 def test_they_say_nothing_of_the_task(place: Workplace) -> None:
     def fingerprint(**keys: Any) -> str:
         config = TaskConfig(task="t", dataset_path="d.jsonl", test_split="test", **keys)
-        from lm_eval.formats.fingerprints import task_fingerprint
 
-        return task_fingerprint(config)
+        return config.fingerprint()
 
     assert fingerprint() == fingerprint(sample_rows="rows/t.jsonl")
 
@@ -107,8 +106,8 @@ def test_local_data_stays_where_there_are_none(place: Workplace) -> None:
         ({"sample_rows": "rows/u.jsonl"}, ROWS, "there is no file"),
         ({}, [{"question": "Only this?"}], "it has no column 'answer'"),
         ({}, [{**ROWS[0], "answer": "one"}], "'answer' holds strings, not ints"),
-        ({"sample_rows": 3}, ROWS, "sample_rows must name a file of invented rows"),
-        ({"sample_rows": {"rows": "x"}}, ROWS, "sample_rows must name a file of invented rows"),
+        ({"sample_rows": 3}, ROWS, "sample_rows must be a file of invented rows"),
+        ({"sample_rows": {"rows": "x"}}, ROWS, "sample_rows must be a file of invented rows"),
     ],
 )
 def test_what_is_wrong_with_them_is_one_message(
@@ -165,5 +164,5 @@ def test_rows_outside_a_family_stay_as_they_are(
 
 
 def test_the_key_is_checked_when_a_task_is_made() -> None:
-    with pytest.raises(ConfigError, match="sample_rows must name a file"):
+    with pytest.raises(ConfigError, match="sample_rows must be a file"):
         TaskConfig(task="t", sample_rows=["a.jsonl"])
