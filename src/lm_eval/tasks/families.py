@@ -6,7 +6,6 @@ of any of its tasks with its values filled in, which the loader builds like thos
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -19,10 +18,6 @@ from lm_eval.config.schema import ANYTHING, Key, check, placed
 from lm_eval.errors import ConfigError, LmEvalError, did_you_mean, listing
 
 FAMILY_KEYS = ("each", "areas")
-_SIMPLE_FILTER = re.compile(r"\|\s*(lower|replace)(?:\('([^'\\]*)', '([^'\\]*)'\))?")
-_SIMPLE = re.compile(
-    r"\{\{\s*([A-Za-z]\w*)((?:\s*\|\s*(?:lower|replace\('[^'\\]*', '[^'\\]*'\)))*)\s*\}\}"
-)
 _TEXT_KEYS = (
     *("task", "task_alias", "dataset_path", "dataset_name", "description"),
     *("training_split", "validation_split", "test_split", "fewshot_split"),
@@ -170,31 +165,10 @@ def _combinations(options: Options) -> Iterator[Values]:
         yield values
 
 
-def _simple_text(template: str, values: Values) -> str | None:
-    """A template with only variables, ``lower`` and ``replace``, filled in without Jinja; else None.
-
-    The index names a thousand tasks in this way; loading Jinja would take longer than all the rest.
-    """
-    names = [match[1] for match in _SIMPLE.finditer(template)]
-    if template.count("{") != 2 * len(names) or not all(name in values for name in names):
-        return None
-
-    def text(match: re.Match[str]) -> str:
-        value = str(values[match[1]])
-        for name, old, new in _SIMPLE_FILTER.findall(match[2]):
-            value = value.lower() if name == "lower" else value.replace(old, new)
-        return value
-
-    return _SIMPLE.sub(text, template)
-
-
 def _name(template: str, values: Values) -> str:
     """The task's name."""
-    simple = _simple_text(template, values)
-    if simple is not None:
-        return simple
     name = filled("task", template, values)
-    if not isinstance(name, str) or "{{" in name or "{%" in name:
+    if "{{" in name or "{%" in name:
         from lm_eval.config.fields import fields_read
 
         unknown = sorted(fields_read(template) - values.keys())
@@ -202,7 +176,7 @@ def _name(template: str, values: Values) -> str:
         raise ConfigError(
             f"`task: {template}` reads {listing(unknown)}, which `each` does not give.{hint}"
         )
-    return name
+    return str(name)
 
 
 def _areas(
@@ -252,20 +226,17 @@ def _filled_text(key: str, text: str, values: Values) -> Any:
 
     if not is_jinja(text):
         return text
-    simple = _simple_text(text, values) if key in (*_TEXT_KEYS, "metadata") else None
-    if simple is not None and not is_jinja(simple):
-        return simple
+    is_field = key.startswith("doc_to_") or key in _FIELD_KEYS
     try:
-        source = _with_values(text, values)
-        if key.startswith("doc_to_") or key in _FIELD_KEYS or fields_read(source):
-            return source
-        rendered = compile_field(source)({})
+        if is_field or not fields_read(text) <= values.keys():
+            return _with_values(text, values)
+        rendered = compile_field(text)(values)
     except LmEvalError as error:
         raise ConfigError(f"{key}: {error}") from None
     except TemplateSyntaxError as error:
         raise ConfigError(f"{key}: {text!r} is not valid Jinja: {error.message}") from None
     if isinstance(rendered, str):
-        return source if is_jinja(rendered) else rendered
+        return _with_values(text, values) if is_jinja(rendered) else rendered
     return str(rendered) if key in _TEXT_KEYS else rendered
 
 
