@@ -84,6 +84,8 @@ def _are_labels(value: Any) -> bool:
 
 SCHEMA = keys_of(
     PromptFormat,
+    summary=Key(str),
+    choices_prefix=Key(str),
     num_fewshot=Key(Annotated[int, Meta(ge=0)], "a whole number from 0 up"),
     normalization=Key(Literal[tuple(NORMALISATIONS)]),
     choice_labels=Key(

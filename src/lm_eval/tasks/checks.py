@@ -117,9 +117,9 @@ SCHEMA: dict[str, Key] = {
         fits=lambda value: "ids" in value,
     ),
     "sample_rows": Key(
-        Annotated[str, Meta(pattern=r"\S")] | dict[str, Any],
+        str | dict[str, Any],
         "a file of invented rows beside the task's, such as `sample_rows: rows/my_task.jsonl`",
-        fits=lambda named: isinstance(named, str) or "file" in named,
+        fits=lambda named: "file" in named if isinstance(named, dict) else bool(named.strip()),
     ),
     "num_fewshot": Key(Annotated[int, Meta(ge=0)], "a whole number from 0 up"),
     "repeats": Key(
