@@ -63,11 +63,11 @@ class GoldColumn:
             self._fits = frozenset(TARGET_TYPES)
             luck, count = 1.0, 0
             for target, choices, labels in self.rows() if self.rows else ():
-                count += 1
-                luck *= 1 - 1 / max(len(choices), 1)
                 for answer in target if isinstance(target, list | tuple) else (target,):
                     readings = readings_of(answer, choices, labels)
                     if readings:
+                        count += 1
+                        luck *= 1 - 1 / len(choices)
                         self._fits &= readings.keys()
                 if len(self._fits) < 2:
                     break

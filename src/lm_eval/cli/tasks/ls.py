@@ -149,7 +149,7 @@ def list_tasks(
 ) -> None:
     """Print the list, narrowed to what was asked for."""
     roots = task_roots(include_path)
-    names = TaskNames(roots, with_facts=True)
+    names = TaskNames(roots)
     listed = listed_tasks(names, roots[0])
     if tag is not None:
         listed = tagged(listed, tag)
