@@ -13,8 +13,7 @@ from pathlib import Path
 
 from lm_eval.errors import UsageError, did_you_mean, few_names, listing
 from lm_eval.support.secrets import redacted_text
-from lm_eval.tasks.index import IndexedFile, TaskNames
-from lm_eval.tasks.keys.facts import TaskFacts
+from lm_eval.tasks.index import IndexedFile, TaskFacts, TaskNames
 
 MOST_MEMBERS = 8
 """Up to this many tasks of a family are listed one by one, if the search found only these."""

@@ -1,4 +1,4 @@
-"""The meaning of single keys of a task file: rows, invented rows, and facts about the benchmark.
+"""The meaning of single keys of a task file: rows, and invented rows.
 
-Read in this order: rows, sample_rows, facts.
+Read in this order: rows, sample_rows.
 """

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lm_eval.tasks.families import filled
-from lm_eval.tasks.keys.facts import TaskFacts, facts_of
+from lm_eval.tasks.index import TaskFacts, facts_of
 
 VALUES = [{"language": "de", "size": 3}, {"language": "fr", "size": "4"}]
 
