@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from lm_eval.config.schema import Key, check, one_of
+from lm_eval.config.schema import Key, check
 from lm_eval.errors import ConfigError, listing
 from lm_eval.registry import READERS
 
@@ -165,7 +165,7 @@ def _schema(function: Any) -> dict[str, Key]:
 def _key(hint: Any, *, is_needed: bool) -> Key:
     kinds = get_args(hint) or (hint,)
     if get_origin(hint) is Literal:
-        return replace(one_of(kinds), takes_null=False)
+        return Key(Literal[tuple(kinds)], takes_null=False)
     words = " or ".join(_WORDS.get(kind, str(kind)) for kind in kinds if kind is not type(None))
     return Key(
         hint,
