@@ -72,6 +72,7 @@ def simple_evaluate(
     max_skipped: str | float = MAX_SKIPPED,
     show_redacted: bool = False,
     sample: str = "first",
+    repeats: int | None = None,
 ) -> dict[str, Any]:
     """Evaluate a model on tasks; the results as a dict.
 

@@ -195,3 +195,17 @@ def test_an_unknown_primary_metric_is_refused(capsys: pytest.CaptureFixture[str]
     )
     assert main(["run", "--tasks", "quiz.yaml", "--model", "dummy"]) != 0
     assert "unknown metric, 'prob_mas'. Did you mean 'prob_mass'?" in capsys.readouterr().err
+
+
+def test_repeats_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["run", "--model", "dummy", "--limit", "5", "--repeats"]
+    assert main([*words, "3", "--tasks", "demo_short@cot,demo_mcq@cloze"]) == 0
+    printed = capsys.readouterr().out
+    assert "pass@3" in printed
+    assert "maj@3" in printed
+    for value, tasks, said in (
+        ("3", "demo_mcq@cloze", "--repeats 3: no task of this run generates text"),
+        ("0", "demo_mcq@generate", "--repeats 0: give the number of replies to each doc"),
+    ):
+        assert main([*words, value, "--tasks", tasks]) == 1
+        assert said in capsys.readouterr().err

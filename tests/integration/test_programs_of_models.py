@@ -227,13 +227,10 @@ def test_a_sandbox_ends_with_its_parent(tmp_path: Path) -> None:
         children = Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
         while not children.read_text().split():
             time.sleep(0.01)
-        (child,) = children.read_text().split()
+        started = children.read_text().split()
         parent.send_signal(signal.SIGKILL)
-    for _ in range(500):
-        if not Path(f"/proc/{child}").exists():
-            break
-        time.sleep(0.01)
-    assert not Path(f"/proc/{child}").exists()
+    while any(Path(f"/proc/{child}").exists() for child in started):
+        time.sleep(0.01)  # the time limit of the test is what fails
 
 
 def task_file(place: Workplace) -> None:
@@ -293,10 +290,11 @@ def test_replies_are_counted_as_pass_at_k() -> None:
 
     task = {
         **{"task": "t", "dataset_path": "rows.jsonl", "test_split": "test", "formats": "code"},
-        **{"doc_to_text": "text", "doc_to_target": "{{ test_list | join('\n') }}", "repeats": 4},
+        **{"doc_to_text": "text", "doc_to_target": "{{ test_list | join('\n') }}"},
         "metric_list": [{"metric": "pass@2"}],
     }
-    scores = lm_eval.simple_evaluate(model=Sampling(), tasks=[task])["results"]["t"]
+    done = lm_eval.simple_evaluate(model=Sampling(), tasks=[task], repeats=4)
+    scores = done["results"]["t"]
     assert scores["acc,none"] == 0.25
     assert scores["pass@2,none"] == 0.5
     assert scores["pass@4,none"] == 1.0

@@ -58,6 +58,8 @@ OPTIONS = {
     "--sample MODE": "which docs --limit takes: first (default), or random: drawn with the first "
     "number of --seed, in proportion from each part that the task's score_by names",
     "--samples -E JSON": "only these docs: '{\"my_task\": [0, 3]}' or a file with such JSON",
+    "--repeats K": "K replies to each doc of tasks that generate text: their mean, pass@K and maj@K, "
+    "with intervals over docs; the model must sample, as with --gen_kwargs temperature=0.7",
     "--batch_size -b N": "batch size of the backend",
     "--max_batch_size N": "largest batch that --batch_size auto tries",
     "--device NAME": "device of the backend, such as cuda:0",
@@ -119,6 +121,7 @@ _SETTINGS: dict[str, dict[str, Any]] = {
     "limit": {"type": _number},
     "sample": {"default": "first"},
     "max_batch_size": int_option(),
+    "repeats": int_option(),
     "apply_chat_template": {"const": True, "type": _no_template_name},
     "max_failed": {"default": "0"},
     "max_skipped": {"default": "1%"},

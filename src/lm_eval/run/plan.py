@@ -75,6 +75,8 @@ class RunOptions:
     """The seed with which ``limit`` docs are drawn at random; None: the first ones."""
     samples: Mapping[str, Sequence[int]] | None = None
     """Task name → the docs to ask, instead of ``limit``; all docs of a task that is not named."""
+    repeats: int | None = None
+    """How many replies to each doc of the tasks that generate text; None: as each task says."""
     fewshot_seed: int | None = 1234
     """None: each task's own seed."""
     predict_only: bool = False
@@ -224,6 +226,9 @@ def _run_options(given: Mapping[str, Any], seeds: Mapping[str, int | None]) -> R
         raise UsageError("--limit and --samples both choose docs. Give one of them.")
     if limit is not None:
         check_limit(limit)
+    repeats = given.get("repeats")
+    if repeats is not None and (not isinstance(repeats, int) or repeats < 1):
+        raise UsageError(f"--repeats {repeats}: give the number of replies to each doc, from 1 up.")
     max_failed, max_skipped = given.get("max_failed", 0), given.get("max_skipped", MAX_SKIPPED)
     allowed_count(max_failed, 0, flag="--max_failed", what="requests")
     allowed_count(max_skipped, 0, flag="--max_skipped", what="docs")
@@ -232,6 +237,7 @@ def _run_options(given: Mapping[str, Any], seeds: Mapping[str, int | None]) -> R
         limit=limit,
         sample_seed=sample_seed(given.get("sample", "first"), limit, seeds["random_seed"]),
         samples=parse_samples(samples),
+        repeats=repeats,
         fewshot_seed=DEFAULT_SEED if seed is None else seed,
         predict_only=given.get("predict_only", False),
         bootstrap_iters=given.get("bootstrap_iters", RunOptions.bootstrap_iters),

@@ -60,6 +60,8 @@ def prepare_all(
     """
     check_samples(tasks, options)
     check_unsafe(tasks, options)
+    if options.repeats is not None:
+        _set_repeats(tasks, options.repeats)
     prepared: list[Prepared] = []
     try:
         for task in tasks:
@@ -203,6 +205,18 @@ def check_samples(tasks: Sequence[ConfigurableTask], options: RunOptions) -> Non
             LmEvalWarning,
             stacklevel=3,
         )
+
+
+def _set_repeats(tasks: Sequence[ConfigurableTask], repeats: int) -> None:
+    """Have the tasks that generate text ask for this many replies to each doc."""
+    generating = [task for task in tasks if task.output_type == "generate_until"]
+    if not generating:
+        raise UsageError(
+            f"--repeats {repeats}: no task of this run generates text, and scored choices would only be "
+            "the same again. Leave it out, or ask under a format such as @generate."
+        )
+    for task in generating:
+        task.config.repeats = repeats
 
 
 def check_unsafe(tasks: Sequence[ConfigurableTask], options: RunOptions) -> None:
