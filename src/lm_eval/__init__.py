@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from lm_eval.lab.stored.scores import load_results, load_samples
     from lm_eval.simple import evaluate, simple_evaluate
 
-__version__ = "0.1.0"
+VERSION = "0.1.0"
+__version__ = f"0.4.13+formats.{VERSION}"
+"""For programs that compare it with releases of EleutherAI's harness: by PEP 440, a build of one."""
 __all__ = ["__version__", "evaluate", "load_results", "load_samples", "simple_evaluate"]
 
 _LATE = {

@@ -425,7 +425,7 @@ def distribution() -> Distribution:
     metadata = (
         "Metadata-Version: 2.1\nName: lm_eval\n"
         f"Version: {RELEASE}.0\n"
-        f"Summary: lm-eval-formats {lm_eval.__version__}, under the names of lm_eval {RELEASE}\n"
+        f"Summary: lm-eval-formats {lm_eval.VERSION}, under the names of lm_eval {RELEASE}\n"
     )
 
     class Address(Distribution):

@@ -144,7 +144,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
             ("lm-eval ls formats", "the formats for @format"),
         ),
     )
-    parser.add_argument("--version", action="version", version=f"lm-eval {lm_eval.__version__}")
+    parser.add_argument("--version", action="version", version=f"lm-eval {lm_eval.VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name in COMMANDS if command is None else (command,):
         _options_of(name)(commands)

@@ -36,7 +36,7 @@ def environment() -> dict[str, Any]:
         "release": platform.release(),
         "machine": platform.machine(),
         "cpus": os.cpu_count(),
-        "lm_eval": lm_eval.__version__,
+        "lm_eval": lm_eval.VERSION,
         "packages": {name: version for name, version in versions.items() if version is not None},
     }
 

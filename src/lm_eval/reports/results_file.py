@@ -308,7 +308,7 @@ def _run(run: RunInfo) -> dict[str, Any]:
         "pretty_env_info": pretty_environment(facts),
         "environment": facts,
         "transformers_version": package_version("transformers"),
-        "lm_eval_version": lm_eval.__version__,
+        "lm_eval_version": lm_eval.VERSION,
         "upper_git_hash": None,
         **_tokenizer(run.model_facts),
         "model_source": run.model,

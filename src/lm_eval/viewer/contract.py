@@ -102,7 +102,7 @@ class Contract:
                 broken.append({"path": str(run.path), "message": str(error)})
         return {
             "given": [str(path) for path in self._catalogue.paths],
-            "version": lm_eval.__version__,
+            "version": lm_eval.VERSION,
             "runs": cards,
             "problems": broken,
             "reasons": REASONS,

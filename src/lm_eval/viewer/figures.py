@@ -100,7 +100,7 @@ def _version(results: Mapping[str, Any]) -> dict[str, Any]:
     known = results.get("lm_eval_version")
     is_newer = False
     if isinstance(known, str) and not _is_harness(results):
-        is_newer = _numbers(known) > _numbers(lm_eval.__version__)
+        is_newer = _numbers(known) > _numbers(lm_eval.VERSION)
     return {"wrote": known if isinstance(known, str) else None, "newer": is_newer}
 
 

@@ -80,7 +80,7 @@ def build_parser() -> argparse.ArgumentParser:
             "      nugget-eval preview --prompt_type optimized --format_type xml"
         ),
     )
-    parser.add_argument("--version", action="version", version=f"{NAME} {lm_eval.__version__}")
+    parser.add_argument("--version", action="version", version=f"{NAME} {lm_eval.VERSION}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, (about, description, add) in _PARSERS.items():
         add(commands.add_parser(name, help=about, description=description))

@@ -131,7 +131,7 @@ def summary_dict(done: Evaluation, runs: Iterable[RunScores]) -> dict[str, Any]:
     """Everything about an evaluation but its labels and replies, ready for JSON."""
     agreed, raters = done.agreement(), done.raters()
     return {
-        "version": lm_eval.__version__,
+        "version": lm_eval.VERSION,
         "command": list(done.command),
         "config": done.config.to_dict(),
         "prompts": {

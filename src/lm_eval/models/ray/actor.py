@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from lm_eval import __version__
+from lm_eval import VERSION
 from lm_eval.errors import ModelError
 from lm_eval.models.base import LM, Capabilities
 from lm_eval.models.loading import load_model
@@ -75,7 +75,7 @@ class Replica:
         """The address of this node, and the release of this package that it has."""
         import ray
 
-        return ray.util.get_node_ip_address(), __version__
+        return ray.util.get_node_ip_address(), VERSION
 
     def load(self, model_args: Mapping[str, Any]) -> ReplicaFacts:
         """The facts of the loaded model."""

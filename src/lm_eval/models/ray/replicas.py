@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from lm_eval import __version__
+from lm_eval import VERSION
 from lm_eval.errors import LmEvalError, LmEvalWarning, ModelError, first_line
 from lm_eval.models.base import LM
 from lm_eval.models.ray.actor import ASIDE, Delivery, Numbered, Replica, ReplicaFacts
@@ -182,9 +182,9 @@ class ReplicaPool:
 
     def _placed(self, handle: Handle, address: str, version: str) -> None:
         handle.address = address
-        if version != __version__:
+        if version != VERSION:
             raise ModelError(
-                f"Node {address} has lm-eval-formats {version}, and this process {__version__}. "
+                f"Node {address} has lm-eval-formats {version}, and this process {VERSION}. "
                 "Install the same release on every node."
             )
         handle.state = "loading"

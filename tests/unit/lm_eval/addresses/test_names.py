@@ -14,7 +14,7 @@ import pytest
 
 import lm_eval
 from lm_eval.addresses.backends import ADVICE, CLASSES, LOGGERS
-from lm_eval.addresses.names import NAMES, PASSED_ON
+from lm_eval.addresses.names import NAMES, PASSED_ON, RELEASE
 from lm_eval.errors import LmEvalWarning, MissingAttributeError, UnknownModelError, UsageError
 from lm_eval.registry import MODELS, get_model
 
@@ -154,6 +154,8 @@ def test_the_version_meets_requirements_as_0_4_13_does() -> None:
     version = importlib.metadata.version("lm_eval")
     for wanted, is_met in ((">=0.4.9", True), ("==0.4.13", True), (">=0.5", False)):
         assert specifiers.SpecifierSet(wanted).contains(version) is is_met
+        assert specifiers.SpecifierSet(wanted).contains(lm_eval.__version__) is is_met
+    assert lm_eval.__version__ == f"{RELEASE}+formats.{lm_eval.VERSION}"
 
 
 def test_the_distribution_is_not_listed_as_installed() -> None:
