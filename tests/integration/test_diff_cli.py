@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +58,6 @@ def test_a_run_and_its_repetition(place: Workplace) -> None:
     assert found["counts"]["same_answers"] == 20
     assert set(found["parts"].values()) == {0.0}
     assert "There is no difference to explain" in done.out
-    assert "answers, readings." in found["said"]
 
 
 def test_another_seed_of_the_model(place: Workplace) -> None:
@@ -345,17 +343,18 @@ def test_a_run_of_the_harness_and_one_of_ours(place: Workplace) -> None:
 # ------------------------------------------------------------------------------- wrong input
 
 
-def wrong() -> Iterator[tuple[list[str], list[str]]]:
-    yield ["a"], ["RUN_B"]
-    yield ["a", "nowhere"], ["There is no 'nowhere'"]
-    yield ["a", "b", "--formats", "generate"], ["give two names"]
-    yield ["a", "b", "--formats", "generat,mcqa"], ["Did you mean 'generate'"]
-    yield ["a", "b"], ["share tasks (t) but no result", "--formats generate,mcqa"]
-    yield ["a", "b", "--tasks", "u"], ["no result 'u'", "t@generate"]
-    yield ["a", "other"], ["runs of different tasks"]
-    yield ["a", "a", "--show", "-2"], ["below zero"]
-    yield ["a", "a", "--output_path", "t.yaml/x.json"], ["cannot be written"]
-    yield ["t.yaml", "a"], ["is not a results file"]
+WRONG = {
+    "a": ["RUN_B"],
+    "a nowhere": ["There is no 'nowhere'"],
+    "a b --formats generate": ["give two names"],
+    "a b --formats generat,mcqa": ["Did you mean 'generate'"],
+    "a b": ["share tasks (t) but no result", "--formats generate,mcqa"],
+    "a b --tasks u": ["--tasks 'u' is in none", "t@generate"],
+    "a other": ["runs of different tasks"],
+    "a a --show -2": ["below zero"],
+    "a a --output_path t.yaml/x.json": ["cannot be written"],
+    "t.yaml a": ["is not a results file"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -367,9 +366,9 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
     return place
 
 
-@pytest.mark.parametrize(("argv", "said"), list(wrong()), ids=lambda value: " ".join(value)[:60])
-def test_wrong_input(stored: Workplace, argv: list[str], said: list[str]) -> None:
-    stored.cli("diff", *argv).refused("lm-eval: error: ", *said)
+def test_wrong_input(stored: Workplace) -> None:
+    for command, said in WRONG.items():
+        stored.cli("diff", *command.split()).refused("lm-eval: error: ", *said)
 
 
 def test_no_examples_are_asked_for(place: Workplace) -> None:

@@ -7,7 +7,6 @@ computes none of them.
 
 from __future__ import annotations
 
-import math
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -17,6 +16,7 @@ import lm_eval
 from lm_eval.errors import ComparisonError, LmEvalError, MissingExtraError
 from lm_eval.lab.stored.run import PLAIN, StoredResult, StoredRun
 from lm_eval.lab.stored.scores import StoredScore, group_scores, scores_by, scores_of
+from lm_eval.lab.stored.view import finite, mapping
 from lm_eval.viewer.catalogue import AnyRun, UnfinishedRun, ViewedRun, result_key
 
 _SHOWN_CONFIG = (
@@ -42,7 +42,7 @@ def card(run: AnyRun, root: str) -> dict[str, Any]:
         "path": str(run.path),
         "place": os.path.relpath(run.path.parent, root),
         "date": _date(stored),
-        "seconds": _seconds(results),
+        "seconds": finite(results.get("total_evaluation_time_seconds")),
         "cost": _cost(results),
         "version": _version(results),
         "harness": _is_harness(results),
@@ -81,16 +81,12 @@ def _date(run: StoredRun) -> float | None:
         return None
 
 
-def _seconds(results: Mapping[str, Any]) -> float | None:
-    return _finite(results.get("total_evaluation_time_seconds"))
-
-
 def _cost(results: Mapping[str, Any]) -> dict[str, Any] | None:
-    total = (results.get("accounting") or {}).get("total")
-    if not isinstance(total, Mapping):
+    total = _section(_section(results, "accounting"), "total")
+    if not total:
         return None
     keys = ("requests", "retries", "tokens_in", "tokens_out", "tokens_cached", "wall_s", "cost")
-    figures = {key: value for key in keys if (value := _finite(total.get(key))) is not None}
+    figures = {key: value for key in keys if (value := finite(total.get(key))) is not None}
     currency = total.get("currency")
     return {**figures, "currency": currency if isinstance(currency, str) else None}
 
@@ -130,22 +126,22 @@ def result_row(run: ViewedRun, name: str) -> dict[str, Any]:
         "format": stored.format_of(name) or PLAIN,
         "shots": _shots(results, name),
         "n": _size(results, name),
-        "chance": _finite(_section(results, "chance").get(name)),
+        "chance": finite(_section(results, "chance").get(name)),
         **(_shown_score(shown) if shown else _NO_SCORE),
         "higher": shown.higher_is_better if shown else True,
         "others": [_shown_score(score) for score in every[1:]],
-        "share_read": _finite(scores.get("share_read,none")),
+        "share_read": finite(scores.get("share_read,none")),
         "unread": _counts(scores.get("unread")),
-        "missing": _finite(scores.get("missing")) or 0,
+        "missing": finite(scores.get("missing")) or 0,
         "skipped": _counts(scores.get("skipped")),
         "choices": _section(results, "shows_choices").get(name),
         "chosen": _section(results, "chosen").get(name),
         "usage": _usage(results, name),
         "notes": [str(note) for note in _section(results, "notes").get(name) or ()],
         "yaml": _section(results, "formats").get(name, {}).get("yaml"),
-        "of": _finite(_section(_section(results, "n-samples"), name).get("original")),
+        "of": finite(_section(_section(results, "n-samples"), name).get("original")),
     }
-    row["if_read"] = _finite(scores.get(f"{shown.metric}_read,none")) if shown else None
+    row["if_read"] = finite(scores.get(f"{shown.metric}_read,none")) if shown else None
     return row
 
 
@@ -155,7 +151,7 @@ def _shown_score(score: StoredScore) -> dict[str, Any]:
     estimate = score.estimate
     return {
         "metric": f"{score.metric}{suffix}",
-        "value": _finite(estimate.value),
+        "value": finite(estimate.value),
         "low": estimate.low,
         "high": estimate.high,
         "by": "" if estimate.method == "none" else estimate.method,
@@ -191,30 +187,24 @@ def _shots(results: Mapping[str, Any], name: str) -> int | None:
 
 
 def _size(results: Mapping[str, Any], name: str) -> int | None:
-    known = _finite(_section(_section(results, "n-samples"), name).get("effective"))
-    known = known if known is not None else _finite(results["results"][name].get("sample_len"))
+    known = finite(_section(_section(results, "n-samples"), name).get("effective"))
+    known = known if known is not None else finite(results["results"][name].get("sample_len"))
     return None if known is None else int(known)
 
 
 def _usage(results: Mapping[str, Any], name: str) -> dict[str, float]:
-    tasks = (results.get("accounting") or {}).get("tasks")
-    usage = tasks.get(name) if isinstance(tasks, Mapping) else None
-    if not isinstance(usage, Mapping):
-        return {}
-    return {key: number for key, value in usage.items() if (number := _finite(value)) is not None}
+    usage = _section(_section(_section(results, "accounting"), "tasks"), name)
+    return {key: number for key, value in usage.items() if (number := finite(value)) is not None}
 
 
 def _counts(value: Any) -> dict[str, int]:
-    if not isinstance(value, Mapping):
-        return {}
-    return {str(key): int(count) for key, count in value.items() if isinstance(count, int)}
+    return {str(key): int(count) for key, count in mapping(value).items() if isinstance(count, int)}
 
 
 def run_page(run: ViewedRun, root: str) -> dict[str, Any]:
     """Everything about a run but its items."""
     results = run.stored.results
-    config = results.get("config") if isinstance(results.get("config"), Mapping) else {}
-    assert isinstance(config, Mapping)
+    config = _section(results, "config")
     return {
         **card(run, root),
         "config": [
@@ -313,13 +303,4 @@ def _block(comparison: Any) -> dict[str, Any]:
 
 
 def _section(results: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    section = results.get(name)
-    return section if isinstance(section, Mapping) else {}
-
-
-def _finite(value: Any) -> float | None:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        return None
-    return number if math.isfinite(number) else None
+    return mapping(results.get(name))

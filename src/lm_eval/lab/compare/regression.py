@@ -37,30 +37,35 @@ class ResultChange(AsDict):
     metric: str
     before: Estimate
     after: Estimate
-    difference: float
-    """After minus before."""
-    low: float | None
-    high: float | None
-    p: float
+    result: Paired
+    """After against before."""
     p_adjusted: float
     """Two-sided, adjusted for the number of results."""
     level: float
-    test: str
-    num_items: int
-    detects: float | None
-    """A true difference that 4 of 5 such pairs of runs would find at this level, as the only result."""
     higher_is_better: bool
     share_read: tuple[float, float] | None
     """The share of replies with an answer, before and after; None if nothing is read from text."""
     left_out: int
     """Items that only one of the runs has, if only common items were asked for."""
 
-    ALSO = ("verdict",)
+    KEYS = (
+        *("name", "metric", "before", "after", ("difference", "result.difference.value")),
+        *(("low", "result.difference.low"), ("high", "result.difference.high"), ("p", "result.p")),
+        *("p_adjusted", "level", ("test", "result.test"), ("num_items", "result.n"), "detects"),
+        *("higher_is_better", "share_read", "left_out", "verdict"),
+    )
+
+    @property
+    def detects(self) -> float | None:
+        """A true difference that 4 of 5 such pairs of runs would find at this level, if alone."""
+        smallest = self.result.smallest_detectable  # at the usual level
+        return None if smallest is None else smallest * factor(self.level) / factor()
 
     @property
     def verdict(self) -> str:
         """``worse`` if the score fell by more than luck explains, otherwise ``ok``."""
-        fell = self.difference < 0 if self.higher_is_better else self.difference > 0
+        difference = self.result.difference.value
+        fell = difference < 0 if self.higher_is_better else difference > 0
         return WORSE if fell and self.p_adjusted < self.level else OK
 
 
@@ -94,13 +99,10 @@ def regressions(
     old, old_notes = _measured(before, choice)
     new, new_notes = _measured(after, choice)
     pairs, notes = _matched(old, new)
-    tested = [_tested(*pair, intersect=intersect, seed=seed) for pair in pairs]
-    adjusted = ADJUSTMENTS[method]([each.result.p for each in tested])
     has_shots = len({(first.task, first.format) for first, _ in pairs}) < len(pairs)
-    changes = [
-        _change(*pair, test, p_adjusted, level, has_shots=has_shots)
-        for pair, test, p_adjusted in zip(pairs, tested, adjusted, strict=True)
-    ]
+    tested = [_tested(*pair, level, intersect, seed, has_shots=has_shots) for pair in pairs]
+    adjusted = ADJUSTMENTS[method]([change.result.p for change in tested])
+    changes = [replace(change, p_adjusted=p) for change, p in zip(tested, adjusted, strict=True)]
     return RegressionReport(
         tuple(changes),
         level,
@@ -182,52 +184,32 @@ def _changed_prompts(pairs: Iterable[tuple[Measurement, Measurement]]) -> list[s
     ]
 
 
-@dataclass(frozen=True)
-class _Tested:
-    """The test of two measurements on the same items."""
-
-    result: Paired
-    """The second against the first."""
-    scores: tuple[Estimate, Estimate]
-    left_out: int
-
-
-def _tested(first: Measurement, second: Measurement, *, intersect: bool, seed: int) -> _Tested:
+def _tested(
+    first: Measurement,
+    second: Measurement,
+    level: float,
+    intersect: bool,
+    seed: int,
+    *,
+    has_shots: bool,
+) -> ResultChange:
+    """The second against the first on the same items; p is not adjusted yet."""
     rows = [replace(first, condition=_BEFORE), replace(second, condition=_AFTER)]
     aligned = align(rows, intersect=intersect)
     ((_, _, result),) = paired_many(aligned.scores, aligned.clusters, chosen=[(1, 0)], seed=seed)
     before, after = (array_estimate(scores, aligned.clusters) for scores in aligned.scores)
-    return _Tested(result, (before, after), sum(aligned.left_out.values()))
-
-
-def _change(
-    first: Measurement,
-    second: Measurement,
-    tested: _Tested,
-    p_adjusted: float,
-    level: float,
-    *,
-    has_shots: bool,
-) -> ResultChange:
-    result, difference = tested.result, tested.result.difference
     shots = f", {first.num_fewshot}-shot" if has_shots and first.num_fewshot is not None else ""
     return ResultChange(
         name=f"{first.name}{shots}",
         metric=first.metric,
-        before=tested.scores[0],
-        after=tested.scores[1],
-        difference=difference.value,
-        low=difference.low,
-        high=difference.high,
-        p=result.p,
-        p_adjusted=p_adjusted,
+        before=before,
+        after=after,
+        result=result,
+        p_adjusted=result.p,
         level=level,
-        test=result.test,
-        num_items=result.n,
-        detects=_detects(result, level),
         higher_is_better=first.higher_is_better,
         share_read=_shares(first, second),
-        left_out=tested.left_out,
+        left_out=sum(aligned.left_out.values()),
     )
 
 
@@ -255,30 +237,22 @@ def regression_table(report: RegressionReport) -> FittingTable:
 
 
 def _line(change: ResultChange) -> Cells:
-    difference = Estimate(
-        change.difference, None, change.low, change.high, change.num_items, change.test
-    )
-    read = change.share_read
+    difference, read = change.result.difference, change.share_read
     return Cells(
         name=visible(change.name),
         before=number(change.before.value),
         after=number(change.after.value),
-        difference=f"{signed(change.difference, 3)} {interval(difference)}".rstrip(),
+        difference=f"{signed(difference.value, 3)} {interval(difference)}".rstrip(),
         p=p_value(change.p_adjusted),
         read="" if read is None else f"{percent(read[0], 1)} → {percent(read[1], 1)}",
         verdict=change.verdict,
     )
 
 
-def _detects(result: Paired, level: float) -> float | None:
-    smallest = result.smallest_detectable  # at the usual level
-    return None if smallest is None else smallest * factor(level) / factor()
-
-
 def verdict_line(report: RegressionReport) -> str:
     """``Worse: 1 of 3 results (paired exact McNemar, two-sided, Holm-adjusted, level 0.05).``"""
     count = len(report.changes)
-    tests = " or ".join(dict.fromkeys(change.test for change in report.changes))
+    tests = " or ".join(dict.fromkeys(change.result.test for change in report.changes))
     adjusted = f", adjusted for {count} by {report.method.capitalize()}" if count > 1 else ""
     how = f"paired {tests}, two-sided{adjusted}, level {report.level:g}"
     worse = report.worse
@@ -294,7 +268,7 @@ def power_line(report: RegressionReport) -> str:
         return ""
     most, change = max(known, key=lambda pair: pair[0])
     return (
-        f"With {counted(change.num_items, 'item')}, a true change of {number(most, 2)} is found in 4 of "
+        f"With {counted(change.result.n, 'item')}, a true change of {number(most, 2)} is found in 4 of "
         f"5 cases at the {100 * report.level:g} % level; a smaller one may pass."
     )
 

@@ -21,7 +21,7 @@ from lm_eval.lab.compare.findings import finding_sections, title
 from lm_eval.lab.compare.values import Comparison, ComparisonReport, ComparisonRow, Pair, Ranking
 from lm_eval.lab.report import ReportLine, Section
 from lm_eval.lab.show.phrases import chance, digits
-from lm_eval.lab.show.plots import Plot, flips_plot, save_all, spread_plot
+from lm_eval.lab.show.plots import FlipsPlot, Plot, SpreadPlot, save_all
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
 from lm_eval.stats.estimates import Estimate
 from lm_eval.support.columns import Cells, Column, FittingTable
@@ -216,12 +216,12 @@ def pictures(report: ComparisonReport) -> Iterator[tuple[str, Plot]]:
         heading = _titled(comparison, "flips")
         yield (
             f"{start}_flips",
-            flips_plot(labels, comparison.flip_counts, title=heading, sides=_sides(comparison)),
+            FlipsPlot(labels, comparison.flip_counts, title=heading, sides=_sides(comparison)),
         )
         if comparison.spread is not None:
             yield (
                 f"{start}_spread",
-                spread_plot(comparison.spread, labels, title=_titled(comparison, "spread")),
+                SpreadPlot(comparison.spread, labels, title=_titled(comparison, "spread")),
             )
 
 

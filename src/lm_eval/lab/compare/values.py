@@ -134,14 +134,8 @@ TARGETS = (0.1, 0.05, 0.02, 0.01)
 class PairPower:
     """Which differences the items can find among some pairs, each tested as if it were the only one."""
 
-    hardest: Pair
-    """The pair that varies most."""
     detects: float
-    """A true difference that 4 of 5 such runs would find between these two."""
-    easiest: Pair
-    """The pair that varies least."""
-    least: float
-    """As ``detects``, between these two."""
+    """A true difference that 4 of 5 such runs would find between the two that vary most."""
     target: float | None
     """A smaller difference to plan for; None if scores are not shares, or none is much smaller."""
     items: float | None
@@ -203,11 +197,11 @@ class Comparison(AsDict):
         known = [pair for pair in pairs if pair.result.smallest_detectable is not None]
         if not known:
             return None
-        hardest, easiest = max(known, key=_variation), min(known, key=_variation)
-        detects, least = (_variation(pair)[0] for pair in (hardest, easiest))
+        hardest = max(known, key=_variation)
+        detects = hardest.result.smallest_detectable or 0.0
         target = next((each for each in TARGETS if self.is_share and each < 0.9 * detects), None)
         needed = None if target is None else _items_needed(hardest.result, target)
-        return PairPower(hardest, detects, easiest, least, target, needed)
+        return PairPower(detects, target, needed)
 
     def rows_by_choices(self) -> dict[str, list[ComparisonRow]]:
         """How prompts treat the choices → the rows that do; empty if all do the same."""

@@ -18,7 +18,7 @@ from lm_eval.lab.diff.items import COUNTED, STAGES, ItemDiff, Metric, compare_it
 from lm_eval.lab.stored.measurement import primary_metric
 from lm_eval.lab.stored.run import StoredResult, StoredRun
 from lm_eval.lab.stored.scores import stored_estimate
-from lm_eval.lab.stored.select import check_names, chosen_names, format_name
+from lm_eval.lab.stored.select import chosen_names
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate, mean_estimate
 from lm_eval.stats.paired import Paired, paired
@@ -131,7 +131,7 @@ def _pairs(
     if formats is None:
         pairs = [(name, name) for name in chosen_names(a, names, ()) if name in b.names]
         if not pairs and names:
-            check_names(b, names, ())
+            chosen_names(b, names, ())
         if not pairs and _are_single(a, b):
             pairs = [(a.names[0], b.names[0])]
     else:
@@ -151,7 +151,7 @@ def _pairs(
     raise ComparisonError(
         f"The runs share tasks ({listing(sorted(shared), 6)}) but no result: {listing(a.names, 6)} and "
         f"{listing(b.names, 6)}. To compare two formats of one task, say which: --formats "
-        f"{format_name(a, of_a)},{format_name(b, of_b)}."
+        f"{StoredResult(a, of_a).format},{StoredResult(b, of_b).format}."
     )
 
 
@@ -261,16 +261,12 @@ def _stored(result: StoredResult, metric: Metric) -> Estimate | None:
 
 
 def conclusion(result: ResultDiff, run_facts: Sequence[FactDiff]) -> list[str]:
-    """What explains the difference, and what was found equal."""
+    """What explains the difference."""
     facts = in_order([*run_facts, *result.findings])
     words = [*_other_measure(result), _explanation(result, facts), *_unexplained(result)]
-    equal = [fact.topic for fact in facts if fact.is_same]
-    equal += _equal_items(result.items)
     if any(result.parts.values()):
         words += [] if result.paired is None else [_chance(result.paired)]
         words += _adherence(result)
-    if equal:
-        words.append(f"Found equal: {listing(equal)}.")
     return words
 
 
@@ -408,21 +404,3 @@ def _cause_of_answers(facts: Sequence[FactDiff]) -> str:
         "Model, arguments and settings are the same, so the answers to one prompt are not repeatable: "
         "sampling, batching or hardware."
     )
-
-
-def _equal_items(items: ItemDiff | None) -> list[str]:
-    if items is None or not items.counts["shared"]:
-        return []
-    counts = items.counts
-    equal = []
-    if not counts["only_a"] and not counts["only_b"] and not counts["changed"]:
-        equal.append("items")
-    if not counts["shots"] and not counts["no_shots"]:
-        equal.append("examples")
-    if not counts["prompts"] and not counts["no_prompts"]:
-        equal.append("prompts")
-    if not counts["answers"] and not counts["prompts"]:
-        equal.append("answers")
-        if not counts["readings"]:
-            equal.append("readings")
-    return equal

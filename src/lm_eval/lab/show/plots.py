@@ -1,6 +1,6 @@
 """Plots as SVG or PNG files: what all of them share, the flip matrix, and the spread.
 
-``flips_plot`` and ``spread_plot`` take plain numbers and labels; ``save(path)`` needs matplotlib.
+They take plain numbers and labels; ``save(path)`` needs matplotlib.
 
 The same numbers give the same file, byte for byte: no date, no random ids. Labels are data: control
 characters are made visible, and nothing in them is read as a formula or as markup.
@@ -161,10 +161,10 @@ NAMED = 60
 class FlipsPlot(Plot):
     """The flip matrix: in row a and column b, the items right under a and wrong under b."""
 
-    labels: tuple[str, ...]
-    counts: tuple[tuple[int, ...], ...]
-    title: str
-    sides: tuple[str, str]
+    labels: Sequence[str]
+    counts: Sequence[Sequence[int]]
+    title: str = "Items right under one format and wrong under another"
+    sides: tuple[str, str] = ("right under this format …", "… and wrong under this one")
     """What rows and columns are: the labels of the axes."""
 
     def size(self) -> tuple[float, float]:
@@ -173,7 +173,7 @@ class FlipsPlot(Plot):
 
     def draw(self, figure: Any) -> None:
         axes = figure.add_subplot()
-        most = max(1, self._most())
+        most = max(1, *(count for row in self.counts for count in row))
         image = axes.imshow(self.counts, cmap="Blues", vmin=0, vmax=most)
         indices = range(len(self.labels))
         for index in indices:  # a format does not differ from itself
@@ -205,25 +205,6 @@ class FlipsPlot(Plot):
         color = "white" if count > 0.6 * most else "#222222"
         axes.text(column, row, text, ha="center", va="center", color=color)
 
-    def _most(self) -> int:
-        return max((count for row in self.counts for count in row), default=0)
-
-
-def flips_plot(
-    labels: Sequence[str],
-    counts: Any,
-    *,
-    title: str = "Items right under one format and wrong under another",
-    sides: tuple[str, str] = ("right under this format …", "… and wrong under this one"),
-) -> FlipsPlot:
-    """The flip matrix of ``counts[a][b]``: items right under format a and wrong under b."""
-    table = tuple(tuple(int(count) for count in row) for row in counts)
-    if not labels or any(len(side) != len(labels) for side in (table, *table)):
-        raise ValueError(
-            f"{len(labels)} labels need as many rows and columns of counts, one or more."
-        )
-    return FlipsPlot(tuple(labels), table, title, sides)
-
 
 NOISE, FOUND = "by luck alone", "found"
 MOST_FORMATS = 20
@@ -234,8 +215,8 @@ class SpreadPlot(Plot):
     """The spread against its noise floor, and how often each format scores highest or lowest."""
 
     spread: Spread
-    labels: tuple[str, ...]
-    title: str
+    labels: Sequence[str]
+    title: str = "Spread between the formats"
 
     def size(self) -> tuple[float, float]:
         return 8.0, sum(self._heights())
@@ -313,12 +294,3 @@ class SpreadPlot(Plot):
             if low is None or high is None
             else f"; 95 % interval: {number(low)} to {number(high)}"
         )
-
-
-def spread_plot(
-    spread: Spread, labels: Sequence[str], *, title: str = "Spread between the formats"
-) -> SpreadPlot:
-    """The spread against its noise floor; ``labels`` are those of its formats, in order."""
-    if len(labels) != spread.num_formats:
-        raise ValueError(f"{spread.num_formats} formats need as many labels; got {len(labels)}.")
-    return SpreadPlot(spread, tuple(labels), title)

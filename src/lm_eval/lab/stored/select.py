@@ -1,7 +1,7 @@
 """Which stored results to compare: the newest of each task, format and model; groups count as tasks.
 
-In: ``StoredRun``s and a ``Choice``. Out: ``Measurement``s, with notes on what was left out. Also
-checks the names of results that ``reread`` and ``diff`` are given.
+In: ``StoredRun``s and a ``Choice``. Out: ``Measurement``s, with notes on what was left out; the names of
+results for ``reread`` and ``diff``.
 """
 
 from __future__ import annotations
@@ -255,37 +255,15 @@ def one_run(path: str) -> StoredRun:
     return runs[0]
 
 
-def format_name(run: StoredRun, name: str) -> str:
-    """The format of a result, ``plain`` if it has none."""
-    return run.format_of(name) or PLAIN
-
-
-def check_names(run: StoredRun, names: Sequence[str], formats: Sequence[str]) -> None:
-    """Refuse names of results, tasks or formats that the run does not have."""
-    tasks = {run.task_of(name) for name in run.names}
-    for wanted in names:
-        if wanted not in run.names and wanted not in tasks:
-            raise ComparisonError(
-                f"{run.path} has no result {wanted!r}.{did_you_mean(wanted, run.names)} Results: "
-                f"{listing(run.names)}."
-            )
-    known = {format_name(run, name) for name in run.names}
-    for wanted in formats:
-        if wanted not in known:
-            raise ComparisonError(
-                f"{run.path} has no result under format {wanted!r}.{did_you_mean(wanted, known)} "
-                f"Formats: {listing(sorted(known))}."
-            )
-
-
 def chosen_names(run: StoredRun, names: Sequence[str], formats: Sequence[str]) -> list[str]:
     """The results that ``--tasks`` (tasks or ``task@format``) and ``--format`` select, or all."""
-    check_names(run, names, formats)
+    results = [StoredResult(run, name) for name in run.names]
+    _check(names, "--tasks", [name for each in results for name in (each.task, each.name)])
+    _check(formats, "--format", [result.format for result in results])
     return [
-        name
-        for name in run.names
-        if (not names or name in names or run.task_of(name) in names)
-        and (not formats or format_name(run, name) in formats)
+        result.name
+        for result in results
+        if is_among(names, result.task, result.name) and is_among(formats, result.format)
     ]
 
 

@@ -15,7 +15,7 @@ from lm_eval.lab.compare.findings import finding_sections
 from lm_eval.lab.compare.values import ALPHA
 from lm_eval.lab.report import ReportLine, Section
 from lm_eval.lab.show.phrases import chance, clipped
-from lm_eval.lab.show.plots import Plot, load_matplotlib, save_all, spread_plot
+from lm_eval.lab.show.plots import Plot, SpreadPlot, load_matplotlib, save_all
 from lm_eval.lab.show.score_plot import ScoresPlot, scores_plot
 from lm_eval.lab.sweep.sweep import FullSweep, PartialSweep, Sweep
 from lm_eval.stats.components import SlotEffect
@@ -253,6 +253,6 @@ def save_plots(sweep: Sweep, folder: str | Path) -> list[Path]:
     if isinstance(sweep.result, FullSweep):
         names = [sample.name for sample in sweep.plan.formats]
         title = f"{sweep.plan.name}: spread between {len(names)} formats"
-        plots["spread"] = spread_plot(sweep.result.spread, names, title=title)
+        plots["spread"] = SpreadPlot(sweep.result.spread, names, title=title)
     start = f"sweep_{safe_task_name(sweep.plan.name)}"
     return save_all(((f"{start}_{name}", plot) for name, plot in plots.items()), folder)

@@ -356,15 +356,7 @@ def _paired(base: Measurement, other: Measurement) -> Pair:
 
 def _test(pair: Pair, p_adjusted: float, p_remaining: float) -> BaselineTest:
     result = pair.result if pair.first == _OTHER else pair.result.reversed()
-    return BaselineTest(
-        difference=result.difference.value,
-        low=result.difference.low,
-        high=result.difference.high,
-        p=result.p,
-        p_adjusted=p_adjusted,
-        p_remaining=max(p_adjusted, p_remaining),
-        test=result.test,
-    )
+    return BaselineTest(result, p_adjusted, max(p_adjusted, p_remaining))
 
 
 class ItemSource:

@@ -21,6 +21,8 @@ from lm_eval.lab.stored.scores import (
     StoredScore,
     value_in,
 )
+from lm_eval.stats.paired import Paired
+from lm_eval.support.encode import AsDict
 from lm_eval.support.numbers import joined, number, percent
 
 MARKS: Mapping[str, str] = {REAL: "*", CONFOUNDED: "†"}
@@ -29,18 +31,24 @@ _NAMED = 6
 
 
 @dataclass(frozen=True)
-class BaselineTest:
+class BaselineTest(AsDict):
     """A score minus that of the baseline, on the same items."""
 
-    difference: float
-    low: float | None
-    high: float | None
-    p: float
+    result: Paired
     p_adjusted: float
     """For all tests of the table, by Holm."""
     p_remaining: float
     """The p-value that the difference is more than luck and unread answers, adjusted likewise."""
-    test: str
+
+    KEYS = (
+        *(("difference", "result.difference.value"), ("difference_low", "result.difference.low")),
+        *(
+            ("difference_high", "result.difference.high"),
+            ("p", "result.p"),
+            "p_adjusted",
+            "verdict",
+        ),
+    )
 
     @property
     def verdict(self) -> str:
@@ -68,15 +76,10 @@ class ScoreCell:
         if part_name is not None:
             row |= {"by": part_name, "part": self.score.part}
         row |= score
-        test = self.test
-        return row | {
-            "difference": None if test is None else test.difference,
-            "difference_low": None if test is None else test.low,
-            "difference_high": None if test is None else test.high,
-            "p": None if test is None else test.p,
-            "p_adjusted": None if test is None else test.p_adjusted,
-            "verdict": None if test is None else test.verdict,
-        }
+        return row | (dict.fromkeys(_TEST_KEYS) if self.test is None else self.test.to_dict())
+
+
+_TEST_KEYS = [key if isinstance(key, str) else key[0] for key in BaselineTest.KEYS]
 
 
 @dataclass(frozen=True)
@@ -203,7 +206,7 @@ def _marks(table: ScoreTable, tests: Sequence[BaselineTest]) -> str:
     base = table.baseline
     if not tests:
         return f"No score could be compared with {base} item by item."
-    names = " or ".join(dict.fromkeys(test.test for test in tests))
+    names = " or ".join(dict.fromkeys(test.result.test for test in tests))
     count = f", Holm-adjusted for {len(tests)} comparisons" if len(tests) > 1 else ""
     verdicts = {test.verdict for test in tests}
     level = f"p < {number(ALPHA, 2)}"

@@ -16,6 +16,7 @@ from lm_eval.lab.stored.scores import StoredScore
 from lm_eval.lab.table.targets import TARGETS, csv_text, latex, render
 from lm_eval.lab.table.values import BaselineTest, ScoreCell, ScoreTable
 from lm_eval.stats.estimates import Estimate
+from lm_eval.stats.paired import paired
 
 HOSTILE = (
     "=HYPERLINK(1)",
@@ -56,7 +57,7 @@ def score(task: str, value: float = 0.5, **changes: object) -> StoredScore:
 
 def table(names: tuple[str, ...] = HOSTILE) -> ScoreTable:
     columns = [("mcqa",), ("=cot|<b>",)]
-    test = BaselineTest(-0.2, -0.3, -0.1, 0.001, 0.002, 0.002, "exact McNemar")
+    test = BaselineTest(paired([0.0] * 20, [1.0] * 8 + [0.0] * 12), 0.002, 0.002)
     cells = {((name,), columns[0]): ScoreCell(score(name)) for name in names}
     cells |= {((names[0],), columns[1]): ScoreCell(score(names[0], -0.25), test)}
     rows = tuple((name,) for name in names)
@@ -108,7 +109,7 @@ def test_csv_has_no_formula_and_numbers_stay_numbers() -> None:
                 assert cell[0] not in "=+-@\t\r＝", (name, cell)
     negative = next(row for row in rows if row["difference"])
     assert float(negative["score"]) == -0.25
-    assert float(negative["difference"]) == -0.2
+    assert float(negative["difference"]) == -0.4
     assert csv_text("=1+1") == "'=1+1"
     assert csv_text(" @x") == "' @x"
     assert csv_text(-1.5) == -1.5
