@@ -215,7 +215,7 @@ def test_examples_as_programs_get_at_them() -> None:
 
 
 def test_under_a_format_requests_can_be_built_but_not_scored_by_hand() -> None:
-    task = ConfigurableTask(sums(), format_name="mcqa")
+    task = ConfigurableTask(sums(target_type="index"), format_name="mcqa")
     task.build_all_requests(limit=1)
     assert [one.args[1] for one in task.instances] == [" A", " B"]
     assert task.fewshot_context(ROWS[0], 0) == task.instances[0].args[0]
