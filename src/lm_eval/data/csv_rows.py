@@ -130,8 +130,6 @@ def _column_names(record: list[str]) -> list[str]:
 def _check_names(columns: list[Any], source: str) -> None:
     known = set()
     for name in columns:
-        if not isinstance(name, str):
-            raise DataError(f"{source}: the column name {name!r} is not a text.")
         if name in known:
             raise DataError(
                 f"{source}, line 1: two columns are called {name!r}. Rename one of the two."

@@ -62,8 +62,6 @@ def load_splits(
     ``datasets`` library does. ``has_media``: rows contain images or audio, which that library decodes.
     ``is_private``: rows may be changed, so they are not shared with other tasks.
     """
-    if not isinstance(dataset_path, str) or not dataset_path.strip():
-        raise DataError(f"dataset_path is {dataset_path!r}; it needs a file, a folder or a name.")
     kwargs = dict(dataset_kwargs or {})
     if files is not None:
         _add_files(kwargs, files, dataset_path)
@@ -141,16 +139,10 @@ def _from_data_files(type_name: str, options: dict[str, Any], search: SearchPath
         )
     by_split = data_files if isinstance(data_files, Mapping) else {"train": data_files}
     loaders = {
-        _split_name(split): FileLoader(search.expand(entry, split), options, type_name)
+        str(split): FileLoader(search.expand(entry, split), options, type_name)
         for split, entry in by_split.items()
     }
     return Splits(loaders, f"dataset_kwargs.data_files ({type_name})")
-
-
-def _split_name(split: Any) -> str:
-    if not isinstance(split, str):
-        raise DataError(f"data_files has the split {split!r}, which is not a text. Quote it.")
-    return split
 
 
 def _from_file(path: Path, options: dict[str, Any]) -> Splits:

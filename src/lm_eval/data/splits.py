@@ -284,8 +284,6 @@ def expected_columns(columns: Any) -> dict[str, str]:
             key="columns",
         )
     for name, kind in columns.items():
-        if not isinstance(name, str):
-            raise ConfigError(f"columns has the name {name!r}, which is not a text. Quote it.")
         if kind not in COLUMN_TYPES:
             raise ConfigError(
                 f"columns: the type of {name!r} cannot be {kind!r}."

@@ -245,10 +245,6 @@ class Table(Sequence[Any]):
 
     def add_column(self, name: str, column: Sequence[Any]) -> Table:
         """This table with one more column."""
-        if name in self._columns:
-            raise DataError(f"The table has a column {name!r} already.")
-        if len(column) != len(self):
-            raise DataError(f"Column {name!r} has {len(column)} values for {len(self)} rows.")
         rows = [{**row, name: _copied(v)} for row, v in zip(self._rows, column, strict=True)]
         return Table.owning(rows, (*self._columns, name))
 
@@ -272,8 +268,6 @@ class Table(Sequence[Any]):
         """This table with columns under other names (old → new)."""
         self._check_columns(list(names))
         columns = [names.get(name, name) for name in self._columns]
-        if len(set(columns)) < len(columns):
-            raise DataError(f"Renaming would give two columns one name: {listing(columns)}.")
         rows = [dict(zip(columns, row.values(), strict=True)) for row in self._rows]
         return Table.owning(rows, columns)
 

@@ -44,8 +44,6 @@ def score_multiple_choice(
     text's index. ``tokens`` counts those of each continuation. ``strict`` makes a gold outside the
     choices an error; otherwise it is a wrong answer, with a warning.
     """
-    if "acc_mutual_info" in metrics and unconditional_lls is None:
-        raise ValueError("acc_mutual_info needs the log-likelihoods without the context.")
     right = gold_places(gold, choices, strict=strict, where=where)
     outcome = ChoiceOutcome(
         tuple(lls),

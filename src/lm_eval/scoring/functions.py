@@ -388,9 +388,6 @@ def _vote(outcome: TextOutcome) -> Hashable | None:
 
 def pass_chance(correct: int, n: int, k: int) -> float:
     """The chance that ``k`` of ``n`` replies include a correct one: 1 − C(n−c, k) / C(n, k)."""
-    if not 0 <= correct <= n:
-        raise ValueError(f"Right replies are some of all; got {correct} of {n}.")
-    _check_k(k, n)
     return 1.0 - math.comb(n - correct, k) / math.comb(n, k)
 
 
@@ -401,7 +398,6 @@ def majority_score(replies: Sequence[Vote], k: int) -> float:
     draw between them would. Replies that were not read have no vote; if none of the k was read, the
     score is 0. Exact: nothing is drawn.
     """
-    _check_k(k, len(replies))
     scores: dict[Hashable, list[float]] = defaultdict(list)
     for answer, score in replies:
         if answer is not None:
@@ -448,8 +444,3 @@ def _ways_below(most: int, others: Sequence[int], silent: int, left: int) -> dic
         if taken == left:
             by_ties[ties] += number
     return by_ties
-
-
-def _check_k(k: int, n: int) -> None:
-    if not 1 <= k <= n:
-        raise ValueError(f"k is a number of replies, 1 to {n} here; got {k}.")

@@ -62,21 +62,6 @@ def test_many_replies_take_no_long_time() -> None:
     assert 0.03 < majority_score(many, 16) < 0.1
 
 
-@pytest.mark.parametrize(
-    ("call", "text"),
-    [
-        (lambda: pass_chance(1, 4, 5), "1 to 4 here; got 5"),
-        (lambda: pass_chance(1, 4, 0), "got 0"),
-        (lambda: pass_chance(5, 4, 1), "5 of 4"),
-        (lambda: majority_score([("a", 1.0)], 2), "1 to 1 here"),
-    ],
-)
-def test_wrong_input(call: object, text: str) -> None:
-    assert callable(call)
-    with pytest.raises(ValueError, match=text):
-        call()
-
-
 @pytest.mark.parametrize("k", [1, 3])
 def test_the_interval_over_items_covers(k: int) -> None:
     rng = np.random.default_rng(21)
