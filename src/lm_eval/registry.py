@@ -335,7 +335,7 @@ for _name, _target in {
     "format_span": "SPANFilter",
     "custom": "CustomFilter",
 }.items():
-    FILTERS.register(_name, f"lm_eval.harness.filters.builtin:{_target}")
+    FILTERS.register(_name, f"lm_eval.harness.filters:{_target}")
 
 for _name, _target in {
     "mean": "mean",

@@ -1,11 +1,11 @@
 """Filters that take the answer out of a text, for Python users."""
 
-from lm_eval.harness.filters.builtin import (
+from lm_eval.harness.filters import (
+    Filter,
     MultiChoiceRegexFilter,
     POSFilter,
     RegexFilter,
     WhitespaceFilter,
 )
-from lm_eval.harness.filters.pipeline import Filter
 
 __all__ = ["Filter", "MultiChoiceRegexFilter", "POSFilter", "RegexFilter", "WhitespaceFilter"]

@@ -1,6 +1,5 @@
 """Filters that choose among responses, for Python users."""
 
-from lm_eval.harness.filters.builtin import MajorityVoteFilter, TakeFirstFilter, TakeKFilter
-from lm_eval.harness.filters.pipeline import Filter
+from lm_eval.harness.filters import Filter, MajorityVoteFilter, TakeFirstFilter, TakeKFilter
 
 __all__ = ["Filter", "MajorityVoteFilter", "TakeFirstFilter", "TakeKFilter"]

@@ -15,7 +15,7 @@ from lm_eval.errors import ConfigError, LmEvalError, MissingExtraError, place
 from lm_eval.formats.assemble import Prompt
 from lm_eval.formats.checks import CALIBRATED, NORMALISATIONS
 from lm_eval.harness.aggregation import mean
-from lm_eval.harness.filters.pipeline import FilterPipeline, build_pipelines
+from lm_eval.harness.filters import FilterPipeline, build_pipelines
 from lm_eval.harness.metric_list import (
     DEFAULT_METRICS,
     MetricList,
