@@ -7,14 +7,16 @@ line has a flag for each value, and a YAML file may hold them under the names of
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from lm_eval.config.arguments import parse_pairs
 from lm_eval.config.fields import shorten
+from lm_eval.config.schema import Key, check
 from lm_eval.config.yaml import PathLike, load_yaml, locate_key
 from lm_eval.errors import LmEvalError, did_you_mean, listing
+from lm_eval.models.settings import SWITCH, Rule, one_of, real, whole
 from lm_eval.registry import MODELS
 from lm_eval.support.secrets import redacted
 from nugget_eval.errors import ConfigurationError
@@ -23,162 +25,94 @@ from nugget_eval.reading.outcome import FORMAT_TYPES
 
 LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
 
-Check = Callable[[Any], Any]
 
-
-class WrongValue(ValueError):
-    """What is wrong with a value, as the end of a sentence."""
-
-
-def one_of(names: Callable[[], Iterable[str]] | Sequence[str]) -> Check:
+def _word(*names: str) -> Rule:
     """One of these names. YAML reads a bare off or on as a boolean; it is turned back into a word."""
-
-    def check(value: Any) -> Any:
-        valid = [*(names() if callable(names) else names)]
-        if isinstance(value, bool) and ("off", "on")[value] in valid:
-            value = ("off", "on")[value]
-        if value in valid:
-            return value
-        hint = did_you_mean(value, valid) if isinstance(value, str) else ""
-        raise WrongValue(
-            f"is {shorten(value)}, which does not exist.{hint} Valid: {listing(valid)}"
-        )
-
-    return check
+    rule = one_of(names)
+    return replace(rule, read=lambda value: rule.read({False: "off", True: "on"}.get(value, value)))
 
 
-def expected(
-    wanted: str, is_right: Callable[[Any], bool], kind: Callable[[Any], Any] | None = None
-) -> Check:
-    """A value for which ``is_right``, as a ``kind``; ``wanted`` describes it in the error."""
-
-    def check(value: Any) -> Any:
-        if not is_right(value):
-            raise WrongValue(f"is {shorten(value)}, but must be {wanted}")
-        return value if kind is None else kind(value)
-
-    return check
-
-
-def optional(check: Check) -> Check:
-    """What ``check`` accepts, or None."""
-    return lambda value: None if value is None else check(value)
-
-
-def whole(least: int) -> Check:
-    """A whole number of at least ``least``."""
-    return expected(
-        f"a whole number of at least {least}",
-        lambda value: _is_number(value, int) and value >= least,
-    )
-
-
-def _is_number(value: Any, kind: Any = (int, float)) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str | os.PathLike) and bool(str(value).strip())
-
-
-def _is_mapping(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(isinstance(key, str) for key in value)
-
-
-flag = expected("true or false", lambda value: isinstance(value, bool))
-text = optional(expected("a text that is not empty", _is_text, str))
-mapping = expected("a mapping of names to values", _is_mapping, dict)
-temperature = expected(
-    "a number from 0 to 10", lambda value: _is_number(value) and 0 <= value <= 10, float
-)
-confidence = expected(
-    "a number between 0 and 1", lambda value: _is_number(value) and 0 < value < 1, float
-)
-_files = expected(
-    "a file or a list of files",
-    lambda value: isinstance(value, list | tuple) and all(map(_is_text, value)),
-    lambda value: [str(path) for path in value],
-)
-
-
-def files(value: Any) -> Any:
-    """One file or several, as a list."""
-    if value is None:
-        return []
-    return _files([value] if _is_text(value) else value)
-
-
-def level(value: Any) -> Any:
-    """A level of logging, in any case."""
-    return one_of(LEVELS)(value.upper() if isinstance(value, str) else value)
-
-
-def share_or_count(value: Any) -> str:
-    """How many requests may fail: a number, or a share such as 1%."""
-    from lm_eval.requests.options import allowed_count
-
-    try:
-        allowed_count(str(value), 0, flag="max_failed", what="requests")
-    except LmEvalError as error:
-        raise WrongValue(f"is {shorten(value)}: {error}") from None
+def _text(value: Any) -> str:
+    if not isinstance(value, str | os.PathLike) or not str(value).strip():
+        raise ValueError(value)
     return str(value)
 
 
-def backend(value: Any) -> str | None:
-    """The name of a model backend, or None for the embedded model."""
-    if value is None or (isinstance(value, str) and value in MODELS):
-        return value
-    raise WrongValue(f"is {shorten(value)}: {MODELS.unknown(str(value))}".rstrip("."))
+def _mapping(value: Any) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise ValueError(value)
+    return dict(value)
 
 
-def judges(value: Any) -> list[dict[str, Any]]:
-    """Models that judge, each as a mapping with ``backend``, ``model_args`` and ``name``."""
-    is_list = expected("a list of judges", lambda given: isinstance(given, list | tuple))
-    return [_judge(judge) for judge in is_list([] if value is None else value)]
+def _files(value: Any) -> list[str]:
+    """One file or several, as a list."""
+    return list(map(_text, _listed([value] if isinstance(value, str | os.PathLike) else value)))
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list | tuple | type(None)):
+        raise ValueError(value)
+    return list(value or ())
+
+
+def _share_or_count(value: Any) -> str:
+    """How many requests may fail: a number, or a share such as 1%."""
+    from lm_eval.requests.options import allowed_count
+
+    allowed_count(str(value), 0, flag="max_failed", what="requests")
+    return str(value)
 
 
 def _judge(judge: Any) -> dict[str, Any]:
     """``{backend: …, model_args: …}``, or ``name:k=v,k=v`` as on the command line."""
     if isinstance(judge, str):
         name, _, rest = judge.partition(":")
-        try:
-            judge = {"backend": name, "model_args": parse_pairs(rest or None, flag="--judges")}
-        except LmEvalError as error:
-            raise WrongValue(str(error).rstrip(".")) from None
-    if not isinstance(judge, Mapping):
-        raise WrongValue(f"holds {shorten(judge)}, but a judge is a mapping with `backend`")
-    valid = {"backend": backend, "model_args": mapping, "name": text}
-    for key in judge:
-        if key not in valid:
-            raise WrongValue(
-                f"has a judge with {shorten(key)}.{did_you_mean(str(key), valid)} Valid: "
-                f"{listing(valid)}"
-            )
-    values = {**judge, "model_args": judge.get("model_args") or {}}
-    return {key: check(values.get(key)) for key, check in valid.items()}
+        judge = {"backend": name, "model_args": parse_pairs(rest or None, flag="--judges")}
+    check(judge, _JUDGE, "judge")
+    found = {name: judge.get(name) for name in _JUDGE}
+    return {**found, "model_args": dict(found["model_args"] or {})}
 
+
+def _level(value: Any) -> str:
+    return str(one_of(LEVELS).read(value.upper() if isinstance(value, str) else value))
+
+
+def _backend() -> Rule:
+    return replace(one_of([*MODELS]), words="a model backend, see `lm-eval ls models`")
+
+
+_JUDGE = {
+    "backend": Key(str, "a model backend", fits=lambda name: name in MODELS, names=MODELS),
+    "model_args": Key(dict[str, Any], "a mapping of names to values"),
+    "name": Key(str, "a text"),
+}
+_TEXT = Rule("a text that is not empty", _text)
+_MAPPING = Rule("a mapping of names to values", _mapping)
+_FILES = Rule("a file or a list of files", _files)
+_FROM_ZERO = whole("a whole number of at least 0", least=0)
+_FROM_ONE = whole("a whole number of at least 1", least=1)
+_TEMPERATURE = real("a number from 0 to 10", lambda value: 0 <= value <= 10)
+_BELOW_ONE = real("a number between 0 and 1", lambda value: 0 < value < 1)
 
 AUTO = "auto"
 """In place of a prompt type: one is chosen by the nuggets of each topic."""
-COMBINE = ("median", "dawid_skene")
-SNIPPET_CHECKS = ("off", "flag", "downgrade", "drop")
-CONSTRAIN = ("off", "auto", "on", "likelihood", "evidence")
 
 
 def _setting(
     default: Any,
-    check: Check,
+    rule: Rule | Callable[[], Rule],
     about: str,
     *,
     flag: str | None = None,
     short: str | None = None,
     metavar: str | None = None,
 ) -> Any:
-    """A value of a section: how it is checked, what ``--help`` says about it, and how its flag differs.
+    """A value of a section: what it may be, what ``--help`` says about it, and how its flag differs.
 
-    The flag has the name of the value unless ``flag`` gives another; ``--help`` adds the default.
+    A rule about names that may be registered later is made when a value is set. The flag has the name
+    of the value unless ``flag`` gives another; ``--help`` adds the default.
     """
-    meta = {"check": check, "about": about, "flag": flag, "short": short, "metavar": metavar}
+    meta = {"rule": rule, "about": about, "flag": flag, "short": short, "metavar": metavar}
     if isinstance(default, list | dict):
         return field(default_factory=lambda: type(default)(default), metadata=meta)
     return field(default=default, metadata=meta)
@@ -196,12 +130,16 @@ class _Section:
                 f"{listing(known)}.",
                 key=name,
             )
+        rule = known[name].metadata["rule"]
+        rule = rule if isinstance(rule, Rule) else rule()
         try:
-            checked = known[name].metadata["check"](value)
-        except WrongValue as problem:
-            raise ConfigurationError(
-                f"config.{where}.{name} {str(problem).rstrip('.')}.", key=name
-            ) from None
+            checked = None if value is None is known[name].default else rule.read(value)
+        except (ValueError, TypeError, LmEvalError) as problem:
+            hint = did_you_mean(str(value), rule.names)
+            why = f"must be {rule.words}, not {shorten(value)}.{hint}"
+            if isinstance(problem, LmEvalError):
+                why = f"is {shorten(value)}: {problem}"
+            raise ConfigurationError(f"config.{where}.{name} {why}", key=name) from None
         super().__setattr__(name, checked)
 
     def __repr__(self) -> str:
@@ -216,17 +154,17 @@ class ModelConfig(_Section):
 
     backend: str | None = _setting(
         None,
-        backend,
+        _backend,
         "model backend (default: the embedded SmolLM2-135M-Instruct)",
         flag="model",
         short="-M",
     )
     model_args: dict[str, Any] = _setting(
-        {}, mapping, "arguments of the backend, k=v,k=v", short="-a"
+        {}, _MAPPING, "arguments of the backend, k=v,k=v", short="-a"
     )
     prompt_type: str = _setting(
         "short_cot",
-        one_of(lambda: [*prompt_type_names(), AUTO]),
+        lambda: one_of([*prompt_type_names(), AUTO]),
         "prompt type, see `nugget-eval formats`; auto chooses one by the nuggets of each topic",
     )
     format_type: str = _setting(
@@ -234,32 +172,34 @@ class ModelConfig(_Section):
     )
     domain: str | None = _setting(
         None,
-        optional(one_of(domain_names)),
+        lambda: one_of(domain_names()),
         "domain whose rules are added to the prompt, see `nugget-eval formats`",
     )
     language: str = _setting(
-        "en", one_of(language_names), "language of the prompt, see `nugget-eval formats`"
+        "en", lambda: one_of(language_names()), "language of the prompt, see `nugget-eval formats`"
     )
     examples: str | None = _setting(
         None,
-        text,
+        _TEXT,
         "few-shot examples, a .jsonl or .yaml file; `builtin` for the ones that are built in",
         metavar="FILE",
     )
-    temperature: float = _setting(0.0, temperature, "sampling temperature")
-    max_tokens: int = _setting(
-        1024, whole(1), "longest reply in tokens; doubled once if a reply was cut off"
+    temperature: float = _setting(
+        0.0, real("a number from 0 to 10", lambda x: 0 <= x <= 10), "sampling temperature"
     )
-    batch_size: int = _setting(10, whole(1), "nuggets in one request", short="-b")
-    gen_kwargs: dict[str, Any] = _setting({}, mapping, "more generation arguments, k=v,k=v")
+    max_tokens: int = _setting(
+        1024, _FROM_ONE, "longest reply in tokens; doubled once if a reply was cut off"
+    )
+    batch_size: int = _setting(10, _FROM_ONE, "nuggets in one request", short="-b")
+    gen_kwargs: dict[str, Any] = _setting({}, _MAPPING, "more generation arguments, k=v,k=v")
     constrain: str = _setting(
         "off",
-        one_of(CONSTRAIN),
+        _word("off", "auto", "on", "likelihood", "evidence"),
         "constrain the judge to the three labels: off, auto (if the model supports it), on, likelihood "
         "(score each label of each nugget instead of asking for text), or evidence (score how much "
         "likelier the passage makes each nugget; for small models)",
     )
-    seed: int = _setting(1234, whole(0), "seed of delimiters and intervals")
+    seed: int = _setting(1234, _FROM_ZERO, "seed of delimiters and intervals")
 
 
 @dataclass(repr=False)
@@ -267,62 +207,64 @@ class DataConfig(_Section):
     """What is judged."""
 
     nuggets: str | None = _setting(
-        None, text, "JSONL with the nuggets of each topic", metavar="FILE"
+        None, _TEXT, "JSONL with the nuggets of each topic", metavar="FILE"
     )
     answers: list[str] = _setting(
-        [], files, "JSONL with the answers of runs, one file or more", metavar="FILE"
+        [], _FILES, "JSONL with the answers of runs, one file or more", metavar="FILE"
     )
     items: list[str] = _setting(
         [],
-        files,
+        _FILES,
         "instead of both: JSONL whose lines hold text and nuggets (blocks, passages, assignments)",
         metavar="FILE",
     )
     gold: str | None = _setting(
-        None, text, "JSONL with human labels to compare with", metavar="FILE"
+        None, _TEXT, "JSONL with human labels to compare with", metavar="FILE"
     )
-    limit: int | None = _setting(None, optional(whole(1)), "only the first N items", short="-L")
+    limit: int | None = _setting(None, _FROM_ONE, "only the first N items", short="-L")
 
 
 @dataclass(repr=False)
 class EvaluationConfig(_Section):
     """How labels become certain, or missing."""
 
-    retries: int = _setting(2, whole(0), "how often missing labels are asked for again")
+    retries: int = _setting(2, _FROM_ZERO, "how often missing labels are asked for again")
     singles: bool = _setting(
-        True, flag, "ask for labels that are still missing one nugget at a time"
+        True, SWITCH, "ask for labels that are still missing one nugget at a time"
     )
-    permutations: int = _setting(1, whole(1), "orders of the nuggets in which each batch is asked")
+    permutations: int = _setting(1, _FROM_ONE, "orders of the nuggets in which each batch is asked")
     judges: list[dict[str, Any]] = _setting(
         [],
-        judges,
+        Rule("a list of judges", lambda value: list(map(_judge, _listed(value)))),
         "several judges instead of --model, each a backend with its arguments: BACKEND:k=v,k=v",
         metavar="JUDGE",
     )
     combine: str = _setting(
-        "median", one_of(COMBINE), "how judges are combined: median or dawid_skene"
+        "median",
+        one_of(("median", "dawid_skene")),
+        "how judges are combined: median or dawid_skene",
     )
     snippet_check: str = _setting(
         "flag",
-        one_of(SNIPPET_CHECKS),
+        _word("off", "flag", "downgrade", "drop"),
         "what to do with a label whose quoted snippet is not in the passage: off, flag (count it), "
         "downgrade (by one step) or drop (missing)",
     )
     give_up_after: int = _setting(
         8,
-        whole(0),
+        _FROM_ZERO,
         "replies at the start of a run after which a judge is asked no further, if none of them holds a "
         "label; 0: never",
         metavar="N",
     )
     max_failed: str = _setting(
         "0",
-        share_or_count,
+        Rule("a number or a share such as 1%", _share_or_count),
         "requests that may fail for good, a number or a share such as 1%%",
         metavar="N",
     )
     use_cache: str | None = _setting(
-        None, text, "keep replies in this file, for other runs too", metavar="FILE"
+        None, _TEXT, "keep replies in this file, for other runs too", metavar="FILE"
     )
 
 
@@ -332,11 +274,15 @@ class MetricsConfig(_Section):
 
     trec_compat: bool = _setting(
         False,
-        flag,
+        SWITCH,
         "score as nuggetizer does: missing labels and topics without vital nuggets are 0",
     )
-    bootstrap_iters: int = _setting(1000, whole(0), "resamples of topics for the intervals")
-    confidence: float = _setting(0.95, confidence, "confidence level of the intervals")
+    bootstrap_iters: int = _setting(1000, _FROM_ZERO, "resamples of topics for the intervals")
+    confidence: float = _setting(
+        0.95,
+        real("a number between 0 and 1", lambda x: 0 < x < 1),
+        "confidence level of the intervals",
+    )
 
 
 @dataclass(repr=False)
@@ -344,15 +290,17 @@ class LoggingConfig(_Section):
     """What is written and shown."""
 
     output_path: str | None = _setting(
-        None, text, "folder for the files of the run", short="-o", metavar="DIR"
+        None, _TEXT, "folder for the files of the run", short="-o", metavar="DIR"
     )
-    log_prompts: bool = _setting(False, flag, "also write every prompt to replies.jsonl")
+    log_prompts: bool = _setting(False, SWITCH, "also write every prompt to replies.jsonl")
     prices: str | None = _setting(
-        None, text, "a YAML file with what models charge; adds costs", metavar="FILE"
+        None, _TEXT, "a YAML file with what models charge; adds costs", metavar="FILE"
     )
-    progress: bool = _setting(True, flag, "show progress")
+    progress: bool = _setting(True, SWITCH, "show progress")
     verbosity: str = _setting(
-        "WARNING", level, "what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL"
+        "WARNING",
+        Rule(f"one of {listing(LEVELS)}", _level, LEVELS),
+        "what is logged: DEBUG, INFO, WARNING, ERROR or CRITICAL",
     )
 
 

@@ -251,15 +251,9 @@ def _set(part: Any, setting: Field[Any], flag: str, value: Any) -> None:
 
 
 def _value(kind: str, flag: str, text: Any) -> Any:
-    """The value that a flag's text means; text that cannot be read is left for the check."""
+    """The value that a flag's text means; its rule reads numbers."""
     if kind.startswith("dict"):
         return parse_pairs(text, flag=f"--{flag}")
     if kind == "bool":
         return {"true": True, "false": False}.get(str(text).lower(), text)
-    if "int" in kind or "float" in kind:
-        for convert in (int, float):
-            try:
-                return convert(text)
-            except ValueError:
-                continue
     return text

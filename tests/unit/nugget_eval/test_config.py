@@ -24,7 +24,7 @@ def test_every_documented_value_can_be_set() -> None:
 @pytest.mark.parametrize(
     ("section", "name", "value", "said"),
     [
-        ("model", "prompt_type", "shortcot", "Did you mean 'short_cot'? Valid: no_reasoning"),
+        ("model", "prompt_type", "shortcot", "one of no_reasoning, short_cot, long_cot, legacy, optimized"),
         ("model", "format_type", "jsom", "Did you mean 'json'?"),
         ("model", "promt_type", "short_cot", "Did you mean 'prompt_type'?"),
         ("model", "backend", "dumy", "Did you mean 'dummy'?"),
@@ -33,7 +33,7 @@ def test_every_documented_value_can_be_set() -> None:
         ("model", "model_args", ["x"], "mapping"),
         ("model", "constrain", "maybe", "off, auto, on"),
         ("model", "language", "fr", "en, zh, de, es"),
-        ("data", "answers", 3, "list of files"),
+        ("data", "answers", 3, "a file or a list of files"),
         ("data", "nuggets", "", "not empty"),
         ("evaluation", "combine", "mean", "median, dawid_skene"),
         ("evaluation", "judges", ["dummy", {"backnd": "dummy"}], "Did you mean 'backend'?"),
