@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.functions import missing_package, resolved
@@ -158,11 +158,7 @@ class Definitions:
                 LmEvalWarning,
                 stacklevel=2,
             )
-        if entry.kind == "tag":
-            return [self.named(member) for member in sorted(entry.members)]
-        if entry.family is not None:
-            return self._of_family(self._family(str(entry.path)), name, {}, str(entry.path))
-        return self.read_file(Path(str(entry.path)))
+        return self._of_entry(entry, {})
 
     def group_with(self, name: str) -> str | None:
         """The one group of a user that calls a member ``name`` with ``as``; None for several."""
@@ -209,21 +205,38 @@ class Definitions:
                 f"{did_you_mean(path.name, _names_beside(path))}",
                 path=str(path),
             )
-        data = self._load(path)
+        return self._defined(self._load(path), str(path), {})
+
+    def _of_entry(self, entry: Entry, overrides: Mapping[str, Any]) -> Definition:
+        """What a known name defines, with keys replaced."""
+        if entry.kind == "tag":
+            members = filter(None, map(self.entry, sorted(entry.members)))
+            return [self._of_entry(member, overrides) for member in members]
+        path = str(entry.path)
+        if entry.kind == "group":
+            overrides = {key: value for key, value in overrides.items() if key not in GROUP_KEYS}
+        if entry.family is not None:
+            return self._of_family(self._family(path), entry.name, overrides, path)
+        return self._defined(self._load(path), path, overrides)
+
+    def _defined(
+        self, data: dict[str, Any], source: str, overrides: Mapping[str, Any]
+    ) -> TaskConfig | GroupSpec | PythonTask:
+        """What the keys of a file define, with some of them replaced."""
         if "each" in data:
-            family = self._family(str(path), data)
-            return self._family_group(family, family.name, {}, str(path))
-        kind = _kind_of(data)
-        if kind == "group":
-            return self.group_of(data, str(path))
-        if kind == "task":
-            return (
-                PythonTask(data, str(path)) if "class" in data else self.config_of(data, str(path))
+            family = self._family(source, data)
+            return self._family_group(family, family.name, overrides, source)
+        if "group" in data and "class" not in data:
+            return self.group_of({**data, **overrides}, source)
+        if not isinstance(data.get("task"), str):
+            raise ConfigError(
+                f"{source} names neither a `task` nor a `group`, so it cannot be run by itself.",
+                path=source,
             )
-        raise ConfigError(
-            f"{path} names neither a `task` nor a `group`, so it cannot be run by itself.",
-            path=str(path),
-        )
+        keys = {**data, **overrides, "task": data["task"]}
+        if "class" in data:
+            return PythonTask(keys, source)
+        return self.config_of(keys, source, overridden=overrides)
 
     def _load(self, path: str | Path) -> dict[str, Any]:
         return load_yaml(path, run_code=self._run_code, includes=self._includes)
@@ -404,25 +417,7 @@ class Definitions:
             if not ({"formats", "template"} & overrides.keys() or is_asked_as_format):
                 name = f"{group}::{name}"  # as the harness calls a task defined in a group
             return self.config_of({"task": name, **overrides}, source)
-        if entry.kind == "tag":
-            members = sorted(entry.members)
-            return [self.overridden(member, overrides, source, group=group) for member in members]
-        if entry.kind == "group":
-            overrides = {k: v for k, v in overrides.items() if k not in GROUP_KEYS}
-        return self._overridden_file(entry, overrides)
-
-    def _overridden_file(self, entry: Entry, overrides: dict[str, Any]) -> Definition:
-        path = str(entry.path)
-        if entry.family is not None:
-            return self._of_family(self._family(path), entry.name, overrides, path)
-        if not overrides:
-            return self.read_file(Path(path))
-        data = self._load(path)
-        if entry.kind == "group":
-            return self.group_of({**data, **overrides}, path)
-        if "class" in data:
-            return PythonTask({**data, **overrides, "task": entry.name}, path)
-        return self.config_of({**data, **overrides, "task": entry.name}, path, overridden=overrides)
+        return self._of_entry(entry, overrides)
 
 
 def _task_config(data: Mapping[str, Any], source: str) -> TaskConfig:
@@ -460,12 +455,6 @@ def _names_given(group: Mapping[str, Any]) -> Iterator[str]:
         if isinstance(member, Mapping):
             yield from [str(member["as"])] if "as" in member else []
             yield from _names_given(member)
-
-
-def _kind_of(data: Mapping[str, Any]) -> Literal["task", "group"] | None:
-    if "group" in data and "class" not in data:
-        return "group"
-    return "task" if "task" in data and isinstance(data["task"], str) else None
 
 
 def _names_beside(path: Path) -> list[str]:

@@ -185,14 +185,7 @@ class TaskDocs(HarnessMethods):
 
     def _facts_for_code(self) -> dict[str, Any]:
         """The arguments of ``custom_dataset``."""
-        metadata, arguments = self.config.metadata or {}, self.config.dataset_kwargs or {}
-        for key in arguments:
-            if key in metadata:
-                raise ConfigError(
-                    f"{key!r} is in metadata and in dataset_kwargs, and custom_dataset is called "
-                    "with both. Rename one of the two."
-                )
-        return {**metadata, **arguments}
+        return {**(self.config.metadata or {}), **(self.config.dataset_kwargs or {})}
 
     @property
     def data_from(self) -> Literal["files", "hub", "code"]:
