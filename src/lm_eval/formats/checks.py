@@ -23,7 +23,7 @@ from lm_eval.errors import (
     UnknownNameError,
 )
 from lm_eval.formats.enforced import SUFFIX, check_reads_itself
-from lm_eval.formats.grammar import checked_grammar
+from lm_eval.formats.grammar import KINDS, is_usable
 from lm_eval.formats.items import LABEL_STYLES, label_variables
 from lm_eval.formats.prompt_format import JINJA_FIELDS, PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader
@@ -110,7 +110,13 @@ SCHEMA = keys_of(
         "a table of texts for each language, such as {de: {question: Frage}}",
     ),
     scorer=ANYTHING,
-    grammar=ANYTHING,
+    grammar=Key(
+        str | dict[Literal["regex"], str],
+        f"one of {', '.join(KINDS)}, or {{regex: …}} with a pattern that captures nothing, write (?:…) "
+        "for (…), and allows no empty answer",
+        fits=is_usable,
+        names=KINDS,
+    ),
 )
 """What each field of a format may hold."""
 
@@ -120,8 +126,6 @@ def checked_field(key: Any, value: Any, where: str) -> Any:
     check({key: value}, SCHEMA, where)
     if key == "scorer":
         return _scorer(value, where)
-    if key == "grammar":
-        return checked_grammar(value, where)
     if key in ("choice_labels", "metrics") and value is not None:
         is_text = isinstance(value, str)
         if key == "choice_labels":

@@ -17,8 +17,7 @@ from functools import cached_property
 from itertools import permutations
 from typing import Any
 
-from lm_eval.config.fields import shorten
-from lm_eval.errors import ConfigError, FormatError, did_you_mean
+from lm_eval.errors import FormatError
 
 MOST_ORDERED = 6
 """How many choices an enforced order may have: the grammar lists every order."""
@@ -299,35 +298,17 @@ def _quoted(text: str) -> str:
 # -- the `grammar` of a format ------------------------------------------------------------------
 
 KINDS = ("choices", "number", "line")
-_EXPECTED = f"one of {', '.join(KINDS)}, or {{regex: …}}"
 
 
-def checked_grammar(value: Any, where: str) -> Any:
-    """A format's ``grammar``, checked; None means that it is derived from the other fields."""
-    if value is None or (isinstance(value, str) and value in KINDS):
-        return value
-    if isinstance(value, Mapping) and set(value) == {"regex"} and isinstance(value["regex"], str):
-        _check_regex(value["regex"], where)
-        return dict(value)
-    hint = did_you_mean(value, KINDS) if isinstance(value, str) else ""
-    raise ConfigError(
-        f"{where}: grammar cannot be {shorten(value)}.{hint} Expected {_EXPECTED}.", key="grammar"
-    )
-
-
-def _check_regex(regex: str, where: str) -> None:
+def is_usable(grammar: str | Mapping[str, str]) -> bool:
+    """Whether a format's ``grammar`` is a kind, or a pattern that takes no groups out of an answer."""
+    if isinstance(grammar, str):
+        return grammar in KINDS
     try:
-        compiled = re.compile(regex)
-    except re.error as error:
-        problem = f"{error}."
-    else:
-        if compiled.groups:
-            problem = "it may not capture: write (?:…) for (…)."
-        elif compiled.fullmatch("") is not None:
-            problem = "it allows an empty answer. Let it have one character at least."
-        else:
-            return
-    raise ConfigError(f"{where}: grammar: the regex {shorten(regex)}: {problem}", key="grammar")
+        compiled = re.compile(grammar.get("regex", ""))
+    except re.error:
+        return False
+    return not compiled.groups and compiled.fullmatch("") is None
 
 
 def text_hole(declared: Any, choices: Sequence[str], after: str) -> Hole:
