@@ -139,7 +139,7 @@ def test_engine_allows_what_the_grammar_does(name: str) -> None:
         item = item_of(fmt, ["red", "not blue (at all)", "gr[e]*n|", "été\\"], 0, shown=shown)
         grammar = fmt.grammar_for(item)
         assert grammar is not None
-        assert enforcer.cannot_hold(grammar) is None
+        assert enforcer.why_not_enforceable(grammar) is None
         answers = grammar.holes[0].choices or ("12", "-3.5", "10")
         if grammar.holes[0].name == "line":
             answers = ("Paris", "x^2 + 1", "C'est l'été, non?")

@@ -53,7 +53,7 @@ def completions(url: str, **more: Any) -> LocalCompletionsAPI:
 
 
 def asked(api: LocalCompletionsAPI, context: Context, grammar: Grammar) -> Any:
-    assert api.cannot_hold(grammar) is None
+    assert api.why_not_enforceable(grammar) is None
     request = GenerateRequest("t", 0, 0, context, {"max_gen_toks": 16}, grammar=grammar)
     ((_, reply),) = api.stream([request])
     return reply
@@ -76,7 +76,7 @@ def test_the_name_that_a_server_holds_is_found(lm: GgufLM, knows: str, refuses: 
 def test_a_server_that_ignores_every_name_cannot_hold(lm: GgufLM) -> None:
     with FaultyServer(HeldServer(lm, [])) as server:
         api = chats(server.url, max_retries=0)
-        why = str(api.cannot_hold(LETTERS))
+        why = str(api.why_not_enforceable(LETTERS))
         api.close()
     assert "ignored or refused every request to enforce a reply" in why
     assert "structured_outputs, grammar, response_format" in why
@@ -169,7 +169,7 @@ def test_llama_cpps_server_holds_replies_by_its_grammar(llama_server: str) -> No
     awkward = Grammar((Hole(choices=('a "quoted" one', "été\\n", "x|y)")),))
     assert awkward.allows(asked(api, CHAT, awkward))
     assert "cannot express a regular expression" in str(
-        api.cannot_hold(Grammar((Hole(pattern="[xy]+"),)))
+        api.why_not_enforceable(Grammar((Hole(pattern="[xy]+"),)))
     )
     api.close()
     plain = completions(llama_server)

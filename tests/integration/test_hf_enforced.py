@@ -143,8 +143,8 @@ def test_an_open_line_ends(lm: HFLM) -> None:
 
 def test_an_encoder_decoder_is_held_at_once_and_refused_behind_reasons(tmp_path: Path) -> None:
     lm = HFLM(str(save(tmp_path / "t5", "t5")), device="cpu")
-    assert lm.cannot_hold(LETTERS) is None
-    assert "cannot continue after the reasons" in str(lm.cannot_hold(REASONED))
+    assert lm.why_not_enforceable(LETTERS) is None
+    assert "cannot continue after the reasons" in str(lm.why_not_enforceable(REASONED))
     replies = dict(lm.stream([r for r in requests() if r.grammar is LETTERS]))
     assert {str(reply).strip() for reply in replies.values()} <= set("ABCD")
 
@@ -154,7 +154,7 @@ def test_a_subclass_that_generates_itself_is_refused(folder: Path) -> None:
         def _model_generate(self, context: Any, max_length: Any, stop: Any, **kwargs: Any) -> Any:
             return super()._model_generate(context, max_length, stop, **kwargs)
 
-    assert "its own _model_generate generates" in str(Own(str(folder)).cannot_hold(LETTERS))
+    assert "its own _model_generate generates" in str(Own(str(folder)).why_not_enforceable(LETTERS))
 
 
 def test_a_tokenizer_without_a_backend_is_told(folder: Path) -> None:

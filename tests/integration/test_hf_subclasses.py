@@ -132,7 +132,6 @@ def test_every_method_of_the_harness_is_in_one_of_these_tests() -> None:
             "_autocast",
             "_score_pairs",
             "_score_texts",
-            "_pair_span",
             "_logprobs",
         ),
         *("_scored_by_calls", "_call", "_continue_prompts", "_prompt_length", "_generate_some"),

@@ -260,7 +260,7 @@ def enforced(grammar: Grammar, **kwargs: Any) -> list[Request]:
 def test_every_enforced_reply_is_allowed_and_that_of_hf(
     vllm: VLLM, hf: HFLM, grammar: Grammar
 ) -> None:
-    assert vllm.cannot_hold(grammar) is None
+    assert vllm.why_not_enforceable(grammar) is None
     asked = enforced(grammar)
     ours, theirs = answers(vllm, asked), answers(hf, asked)
     for reply in ours:
@@ -315,8 +315,8 @@ def test_enforced_formats_are_read_to_the_last_reply(vllm: VLLM) -> None:
 
 def test_a_grammar_that_vllm_cannot_hold_is_refused_by_name(vllm: VLLM) -> None:
     looks_back = Grammar((Hole(pattern=r"a(?<=a)b"),))
-    assert "vLLM refuses it: " in str(vllm.cannot_hold(looks_back))
-    assert vllm.cannot_hold(LETTERS) is None, "and nothing else is"
+    assert "vLLM refuses it: " in str(vllm.why_not_enforceable(looks_back))
+    assert vllm.why_not_enforceable(LETTERS) is None, "and nothing else is"
 
 
 LORA_PROGRAM = """

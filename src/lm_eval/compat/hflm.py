@@ -316,21 +316,13 @@ class HFMethods(LocalLM, TemplateLM, ABC):
         **kwargs: Any,
     ) -> list[tuple[float, bool]]:
         """``(sum of log-probs, whether all are the likeliest)`` for each pair of token lists."""
-        spans = [self._pair_span(index, *pair[1:]) for index, pair in enumerate(requests)]
+        spans = [self._span(index, [*pair[1]], [*pair[2]]) for index, pair in enumerate(requests)]
         by_calls = overridden(self, _OF_PASSES) or self.softmax_dtype or self.engine is None
         scored = self._scored_by_calls(spans) if by_calls else self.engine.score(spans)  # type: ignore[union-attr]
         answers: list[Any] = [None] * len(spans)
         for span in scored:
             answers[span.index] = Score(span.logprob, span.is_greedy, tokens=len(span.targets))
         return answers
-
-    def _pair_span(self, index: int, context: list[int], continuation: list[int]) -> Span:
-        if len(continuation) > self.max_length:
-            raise ModelError(
-                f"A continuation of {len(continuation)} tokens does not fit the window of "
-                f"{self.max_length}. Raise max_length in --model_args."
-            )
-        return self._span(index, list(context), list(continuation))
 
     def _scored_by_calls(self, spans: Sequence[Span]) -> Iterator[Span]:
         """The spans with scores from ``_model_call``, texts that end alike in one row."""

@@ -445,9 +445,11 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
     def warnings(self) -> list[str]:
         return warnings_of(self)
 
-    def cannot_hold(self, grammar: Grammar) -> str | None:
+    def why_not_enforceable(self, grammar: Grammar) -> str | None:
         self._calls.header()  # a missing key is noticed before anything else
-        return super().cannot_hold(grammar) or self._calls.enforcer.cannot_hold(grammar)
+        return super().why_not_enforceable(grammar) or self._calls.enforcer.why_not_enforceable(
+            grammar
+        )
 
     def __repr__(self) -> str:
         address = shown_address(self.base_url)
@@ -549,7 +551,7 @@ class TemplateAPI(ExtensibleLM, TemplateLM):
                 "template. Run without --apply_chat_template, name a tokenizer that has one with "
                 "tokenizer=…, or use a chat endpoint (--model local-chat-completions)."
             )
-        return template.apply(chat_history, add_generation_prompt)
+        return template.render(chat_history, add_generation_prompt)
 
     @property
     def eot_token_id(self) -> int:

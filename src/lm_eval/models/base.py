@@ -162,7 +162,7 @@ class LM:
         """
         return None
 
-    def cannot_hold(self, grammar: Grammar) -> str | None:
+    def why_not_enforceable(self, grammar: Grammar) -> str | None:
         """Why replies cannot be held to a grammar, None if they can; asked before any request."""
         return None if self.capabilities.enforces else "it cannot hold replies to a grammar"
 

@@ -58,16 +58,15 @@ class ChatTemplate:
         """Identifies the template in results."""
         return hashlib.sha256(self.source.encode("utf-8", "surrogatepass")).hexdigest()
 
-    def apply(
+    def render(
         self, messages: Sequence[Mapping[str, str]], add_generation_prompt: bool = True
     ) -> str:
         """The chat as prompt text: with the start of a reply, or with its last message left open."""
-        return self.render(messages) if add_generation_prompt else self.render_open(messages)
+        return self._rendered(messages) if add_generation_prompt else self._open(messages)
 
-    def render(
+    def _rendered(
         self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool = True
     ) -> str:
-        """The chat as prompt text, with the start of the assistant's turn if asked for."""
         try:
             return self._template.render(
                 messages=[dict(message) for message in messages],
@@ -79,11 +78,11 @@ class ChatTemplate:
         except TEMPLATE_ERRORS as error:
             raise refusal(self.model, messages, error) from error
 
-    def render_open(self, messages: Sequence[Mapping[str, str]]) -> str:
+    def _open(self, messages: Sequence[Mapping[str, str]]) -> str:
         """The chat up to the end of its last message's text: the model goes on from there."""
         *earlier, last = messages
         marked = {**last, "content": last["content"] + _END_MARK}
-        text = self.render([*earlier, marked], add_generation_prompt=False)
+        text = self._rendered([*earlier, marked], add_generation_prompt=False)
         end = text.rfind(_END_MARK.rstrip())
         if end < 0:
             raise ModelError(
@@ -96,22 +95,12 @@ class ChatTemplate:
 
 def refusal(model: str, messages: Sequence[Mapping[str, str]], error: Exception) -> ModelError:
     """The error for messages that the chat template of a model does not take."""
-    roles = [message["role"] for message in messages]
+    roles = ", ".join(message["role"] for message in messages)
     return ModelError(
-        f"The chat template of {model} refuses these messages "
-        f"(roles: {', '.join(roles)}): {first_line(error)}. {_advice(roles)}"
+        f"The chat template of {model} refuses these messages (roles: {roles}): {first_line(error)}. "
+        "If it has no system role, run without --system_instruction and without a task description; "
+        "else try --fewshot_as_multiturn false, or run without --apply_chat_template."
     )
-
-
-def _advice(roles: Sequence[str]) -> str:
-    if "system" in roles:
-        return (
-            "If it has no system role, run without --system_instruction and without a task "
-            "description, or without --apply_chat_template."
-        )
-    if len(roles) > 2:
-        return "Try --fewshot_as_multiturn false, or run without --apply_chat_template."
-    return "Run without --apply_chat_template, or use a model file with another template."
 
 
 def _environment(now: Callable[[], datetime]) -> ImmutableSandboxedEnvironment:

@@ -30,7 +30,6 @@ from lm_eval.models.hf.identity import (
 )
 from lm_eval.models.hf.loading import LoadedModel, LoadOptions
 from lm_eval.models.hf.options import (
-    GPTQ,
     PASSED,
     PENALTIES,
     auto_batch,
@@ -163,13 +162,6 @@ class HFLM(HFMethods):
             bool | None, "cut prompts at the tokenizer's own limit first, as the harness does"
         ] = False,
         gguf_file: Annotated[str | None, "a GGUF file in the folder `pretrained`"] = None,
-        use_fast_tokenizer: Annotated[
-            bool | None, "without effect: the fast tokenizer is used if there is one"
-        ] = True,
-        low_cpu_mem_usage: Annotated[
-            bool | None, "without effect: weights are always loaded this way"
-        ] = None,
-        logits_cache: Annotated[bool, "without effect: see `prefix_cache`"] = True,
         mixed_precision_dtype: Annotated[
             Any, "precision in which layers are computed (`torch.autocast`)"
         ] = None,
@@ -232,7 +224,6 @@ class HFLM(HFMethods):
             peft=None if peft is None else str(peft),
             attn_implementation=attn_implementation,
             quantization=self._quantization,
-            is_gptq=any(foreign.get(name) for name in GPTQ),
             max_memory=limits,
             offload_folder=None if offload_folder is None else str(offload_folder),
             passed={name: foreign[name] for name in PASSED if foreign.get(name)},
@@ -537,14 +528,14 @@ class HFLM(HFMethods):
             ),
         )
 
-    def cannot_hold(self, grammar: Grammar) -> str | None:
+    def why_not_enforceable(self, grammar: Grammar) -> str | None:
         if called := self._methods_in_place(GenerateRequest.kind):
             return (
                 f"its own {', '.join(called)} generates the replies, and cannot enforce a grammar"
             )
         if grammar.is_two_phase and self.is_encoder_decoder:
             return "an encoder-decoder cannot continue after the reasons it wrote"
-        return super().cannot_hold(grammar)
+        return super().why_not_enforceable(grammar)
 
     def _enforcer(self) -> Enforcer:
         ends = sorted(ending_tokens(self.model, self.tokenizer))

@@ -301,7 +301,7 @@ def check_holds(prepared: Prepared, model: LM) -> None:
             if grammar is None or grammar in checked:
                 continue
             checked.add(grammar)
-            if (why := model.cannot_hold(grammar)) is not None:
+            if (why := model.why_not_enforceable(grammar)) is not None:
                 raise FormatError(
                     f"Task {prepared.task.name!r}, doc {doc.doc_id}: model backend "
                     f"{type(model).__name__} cannot hold replies to {shorten(grammar.regex, 60)}: "

@@ -257,7 +257,7 @@ class JudgeCaller:
         if not model.capabilities.enforces:
             return f"{type(model).__name__} cannot hold replies to a grammar"
         largest = max(self.first(), key=lambda call: call.count, default=None)
-        return None if largest is None else model.cannot_hold(self._grammar(largest))
+        return None if largest is None else model.why_not_enforceable(self._grammar(largest))
 
     def _score(self, model: LM, how: str) -> None:
         problem = self._not_scored(model, how)

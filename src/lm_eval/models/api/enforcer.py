@@ -78,7 +78,7 @@ class ServerEnforcer:
         """The names under which the server holds replies, as far as they were tried."""
         return sorted({dialect for dialect in self._known.values() if dialect is not None})
 
-    def cannot_hold(self, grammar: Grammar) -> str | None:
+    def why_not_enforceable(self, grammar: Grammar) -> str | None:
         """Why the server cannot hold replies to a grammar; None if it can."""
         if (grammar.texts is not None) not in self._known:
             self._find(_PATTERNED if grammar.texts is None else _LISTED)

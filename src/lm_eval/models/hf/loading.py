@@ -46,7 +46,6 @@ class LoadOptions:
     peft: str | None = None
     attn_implementation: str | None = None
     quantization: Any = None
-    is_gptq: bool = False
     max_memory: Mapping[int | str, Any] | None = None
     offload_folder: str | None = None
     passed: Mapping[str, Any] = field(default_factory=dict)
@@ -90,11 +89,6 @@ def load(wanted: LoadOptions) -> LoadedModel:
     backend = read_backend(wanted.backend, config)
     tokenizer, tokenizer_source = _tokenizer(wanted, source)
     saved = _saved_quantization(config)
-    if wanted.is_gptq and saved != "gptq":
-        raise UsageError(
-            f"{source.name} is not a GPTQ checkpoint ({saved or 'not quantised'}). Leave gptqmodel and "
-            "autogptq out."
-        )
     quantization = _quantization(wanted.quantization, saved)
     if device is not None and (quantization or saved):
         device_map = {"": str(device)}  # quantised weights are not moved afterwards
@@ -346,24 +340,6 @@ def check_vocabulary(loaded: LoadedModel) -> None:
             f"The tokenizer {loaded.tokenizer_source.name} has {size} tokens, but "
             f"{loaded.source.name} knows only {loaded.vocabulary}: it belongs to another model. "
             "Leave tokenizer= out to use the model's own."
-        )
-    if loaded.tokenizer_source != loaded.source and loaded.source.in_memory is None:
-        _compare_with_own(loaded)
-
-
-def _compare_with_own(loaded: LoadedModel) -> None:
-    """Refuse a tokenizer that numbers its tokens differently from the model's own."""
-    try:
-        expected = load_tokenizer(loaded.source, trust_remote_code=False).get_vocab()
-    except ModelError:  # the model comes without one: nothing to compare with
-        return
-    other = loaded.tokenizer.get_vocab()
-    same = sum(other.get(token) == number for token, number in expected.items())
-    if same < len(expected) / 2:
-        raise ModelError(
-            f"The tokenizer {loaded.tokenizer_source.name} belongs to another model: only {same} of "
-            f"the {len(expected)} tokens of {loaded.source.name} have the same numbers in it. Leave "
-            "tokenizer= out to use the model's own."
         )
 
 

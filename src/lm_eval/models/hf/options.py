@@ -53,6 +53,10 @@ _8BIT = (
 GPTQ = ("autogptq", "gptqmodel")
 PASSED = ("variant", "config", "cache_dir", "local_files_only")
 """Arguments that ``from_pretrained`` of the model gets as they are."""
+_WITHOUT_EFFECT_HERE = (
+    *("use_fast_tokenizer", "low_cpu_mem_usage", "use_safetensors", "logits_cache", "use_cache"),
+)
+"""Arguments of EleutherAI's ``HFLM`` that decide only how fast weights and prefixes are read."""
 _SPREAD = "device_map=auto spreads a model over the GPUs there are, as far as their memory goes."
 _FOREIGN = {
     **dict.fromkeys(GPTQ, "A GPTQ checkpoint needs no argument: its config.json says what it is."),
@@ -132,8 +136,8 @@ def check_foreign(foreign: Mapping[str, Any], valid: Sequence[str]) -> None:
     for name, value in foreign.items():
         if name in (*_4BIT, *_8BIT, "subfolder") or (name in GPTQ and value is True):
             continue
-        if name in ("torch_dtype", "use_safetensors", "use_cache", *PASSED):
-            continue  # dtype, and what decides only how fast weights and prefixes are read
+        if name in (*_WITHOUT_EFFECT_HERE, "torch_dtype", *PASSED):
+            continue
         if name not in _FOREIGN:
             raise UsageError(
                 f"Model 'hf' has no argument {name!r}."

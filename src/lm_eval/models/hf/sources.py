@@ -31,7 +31,8 @@ _NEEDED_FILES = {
 }
 """Argument → files of which a folder or a repository must hold one."""
 _WHAT_NEXT = {
-    "pretrained": "Give the folder that `save_pretrained` wrote or the hub's files were saved to.",
+    "pretrained": "Give the folder that `save_pretrained` wrote, or the path of a .gguf file; an "
+    "adapter is peft=, beside its base model.",
     "tokenizer": "Leave tokenizer= out to use the model's own.",
     "peft": "Give the folder that PEFT's save_pretrained wrote.",
 }
@@ -122,19 +123,12 @@ def _gguf_source(name: str, path: Path, kind: str) -> ModelSource:
 
 
 def _check_folder(path: Path, kind: str) -> None:
-    wanted = _NEEDED_FILES[kind]
     files = sorted(file.name for file in path.iterdir())
-    if any(name in files for name in wanted):
-        return
-    what_next = _WHAT_NEXT[kind]
-    if kind == "pretrained" and "adapter_config.json" in files:
-        what_next = f"It holds an adapter: give its base model, and peft={path}."
-    elif kind == "pretrained" and (ggufs := [name for name in files if name.endswith(".gguf")]):
-        what_next = f"It holds a GGUF file: give pretrained={path / ggufs[0]}."
-    raise ModelError(
-        f"{kind}={path}: the folder has no {' and no '.join(wanted)}. It holds: {listing(files, 8)}. "
-        f"{what_next}"
-    )
+    if not {*_NEEDED_FILES[kind]} & {*files}:
+        raise ModelError(
+            f"{kind}={path}: the folder has no {' and no '.join(_NEEDED_FILES[kind])}. It holds: "
+            f"{listing(files, 8)}. {_WHAT_NEXT[kind]}"
+        )
 
 
 def _find_commit(name: str, revision: str, kind: str, *, is_offline: bool) -> tuple[str, bool]:

@@ -34,9 +34,6 @@ Between the two it goes cell by cell: as long as a sequence's cells are in the o
 its results do not depend on what else is in the cache."""
 _PADDING_SEQUENCE = MAX_SEQUENCES
 _FEWEST_CELLS = 2048
-_MOST_BIASED = 4096
-_LIFT = 256.0
-"""More than the range of a model's logits, and small enough to tell close ones apart."""
 _CACHE_BYTES = 2**30
 
 
@@ -281,28 +278,9 @@ class Engine:
         total = float(logits[top] + self._np.log(self._np.exp(logits - logits[top]).sum()))
         return [(float(logits[target]) - total, target == top) for target in targets]
 
-    def likeliest(self, index: int) -> int:
+    def top_token(self, index: int) -> int:
         """The likeliest next token, found without copying the logits."""
         return int(self._sampler.sample(self._context, index))
-
-    def likeliest_of(self, index: int, tokens: Sequence[int]) -> int:
-        """The likeliest of some tokens, found without copying the logits if they are few.
-
-        llama.cpp adds to the logits of these tokens and picks the largest. If that is still another
-        token, or this release has no such sampler, the logits are copied and compared.
-        """
-        if len(tokens) <= _MOST_BIASED:
-            try:
-                sampler = self._llama.LlamaSampler(self._llama.LlamaSamplerChainParams())
-                sampler.add_logit_bias(int(self._model.n_vocab), [(t, _LIFT) for t in tokens])
-                sampler.add_greedy()
-                best = int(sampler.sample(self._context, index))
-            except (AttributeError, TypeError, ValueError):
-                best = -1
-            if best in tokens:
-                return best
-        values = self.logits(index)[list(tokens)]
-        return int(tokens[int(values.argmax())])
 
     def close(self) -> None:
         """Free the cache and the model."""

@@ -219,13 +219,10 @@ class Generator:
         if constraint is not None:
             engine = self._engine
             token = constraint.choose(
-                partial(engine.likeliest, index),
-                partial(engine.logits, index),
-                job.sample,
-                partial(engine.likeliest_of, index),
+                partial(engine.top_token, index), partial(engine.logits, index), job.sample
             )
         elif job.sample is None:
-            token = self._engine.likeliest(index)
+            token = self._engine.top_token(index)
         else:
             token = job.sample(self._engine.logits(index))
         if token is None or self._engine.ends_generation(token):

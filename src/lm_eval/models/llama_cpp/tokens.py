@@ -37,4 +37,4 @@ class GgufTokens(Tokens):
         self, messages: Sequence[Mapping[str, str]], *, add_generation_prompt: bool
     ) -> str:
         assert self.template is not None, "the model says so first"
-        return self.template.apply(messages, add_generation_prompt)
+        return self.template.render(messages, add_generation_prompt)

@@ -65,7 +65,7 @@ class Enforcer:
         self.vocabulary_size = int(self._tokenizer.vocab_size)
         self._compiled: dict[Grammar, Any] = {}
 
-    def cannot_hold(self, grammar: Grammar) -> str | None:
+    def why_not_enforceable(self, grammar: Grammar) -> str | None:
         """Why replies cannot be held to a grammar; None if they can."""
         try:
             matcher = self._matcher(grammar).deep_copy()
@@ -106,24 +106,22 @@ class Constraint:
 
     def choose(
         self,
-        likeliest: Callable[[], int],
+        top_token: Callable[[], int],
         logits: Callable[[], npt.NDArray[np.float64]],
         sample: Callable[[npt.NDArray[np.float64]], int] | None = None,
-        likeliest_of: Callable[[Sequence[int]], int] | None = None,
     ) -> int | None:
         """The next token, which becomes part of the reply; None if the reply ends before it.
 
-        ``likeliest`` is what the model would write; ``sample`` draws a token if it is not to be the
-        likeliest; ``likeliest_of`` compares some tokens if that is cheaper than ``logits``. A
-        complete answer ends when the model goes on with something else.
+        ``top_token`` is what the model would write; ``sample`` draws a token if it is not to be the
+        likeliest. A complete answer ends when the model goes on with something else.
         """
         self._matcher.unsafe_compute_mask_ptr(self._mask.ctypes.data, self._mask.nbytes)
         self._check()
-        token = likeliest() if sample is None else sample(logits())
+        token = top_token() if sample is None else sample(logits())
         if not self._is_allowed(token):
             if self._matcher.is_accepting():
                 return None
-            token = self._best_allowed(logits, sample, likeliest_of)
+            token = self._best_allowed(logits, sample)
         self._matcher.consume_token(token)
         self._check()
         self.is_complete = self._matcher.is_stopped()
@@ -137,15 +135,12 @@ class Constraint:
         self,
         logits: Callable[[], npt.NDArray[np.float64]],
         sample: Callable[[npt.NDArray[np.float64]], int] | None,
-        likeliest_of: Callable[[Sequence[int]], int] | None,
     ) -> int:
         np = self._np
         bits = np.unpackbits(self._mask.view(np.uint8), bitorder="little")
         allowed = np.flatnonzero(bits)
         if len(allowed) == 1:
             return int(allowed[0])
-        if sample is None and likeliest_of is not None:
-            return likeliest_of(allowed.tolist())
         values = logits()
         allowed = allowed[allowed < len(values)]
         if sample is None:

@@ -108,11 +108,11 @@ class LocalLM(TokenizedLM, ExtensibleLM):
         """What holds replies to grammars, for a backend whose ``capabilities`` say it can."""
         raise self._cannot("hold replies to a grammar")
 
-    def cannot_hold(self, grammar: Grammar) -> str | None:
-        return super().cannot_hold(grammar) or self._why_not_held(grammar)
+    def why_not_enforceable(self, grammar: Grammar) -> str | None:
+        return super().why_not_enforceable(grammar) or self._grammar_obstacle(grammar)
 
-    def _why_not_held(self, grammar: Grammar) -> str | None:
-        return self._enforcer().cannot_hold(grammar)
+    def _grammar_obstacle(self, grammar: Grammar) -> str | None:
+        return self._enforcer().why_not_enforceable(grammar)
 
     def _hold(self, job: Job, grammar: Grammar) -> Job:
         """The job with its reply held to a grammar."""
@@ -168,27 +168,29 @@ class LocalLM(TokenizedLM, ExtensibleLM):
             for (index, request), encoded in zip(
                 some, self.tokens.encode_pairs(pairs), strict=True
             ):
-                self._check_continuation(request, len(encoded[1]))
-                yield self._span(index, *encoded)
+                yield self._span(index, *encoded, f"Task {request.task!r}, doc {request.doc_id}: ")
 
-    def _span(self, index: int, context: list[int], continuation: list[int]) -> Span:
-        """What scores a continuation; a context too long for the window loses its beginning."""
-        self.empty_continuations += not continuation
-        if self.is_encoder_decoder:
-            self.truncated += len(context) > self.max_length
-            return Span(index, (context[-self.max_length :] + continuation)[:-1], continuation)
-        span, is_cut = continuation_span(index, context, continuation, window=self.max_length)
-        self.truncated += is_cut
-        return span
+    def _span(
+        self, index: int, context: list[int], continuation: list[int], where: str = ""
+    ) -> Span:
+        """What scores a continuation; a context too long for the window loses its beginning.
 
-    def _check_continuation(self, request: LoglikelihoodRequest, length: int) -> None:
-        """Refuse a continuation that does not fit the window even without its context."""
-        if length > self.max_length:
+        The last token is only predicted, never read, so one more than the window fits; an encoder reads
+        the context alone.
+        """
+        window = self.max_length
+        if len(continuation) > window:
             raise ModelError(
-                f"Task {request.task!r}, doc {request.doc_id}: a continuation of {length} tokens "
-                f"does not fit the window of {self.max_length}. Raise {self.window_argument} in "
-                "--model_args, or leave the doc out with --samples."
+                f"{where}a continuation of {len(continuation)} tokens does not fit the window of "
+                f"{window}. Raise {self.window_argument} in --model_args, or leave the doc out with "
+                "--samples."
             )
+        self.empty_continuations += not continuation
+        read = len(context) if self.is_encoder_decoder else len(context) + len(continuation) - 1
+        self.truncated += read > window
+        if self.is_encoder_decoder:
+            return Span(index, (context[-window:] + continuation)[:-1], continuation)
+        return Span(index, (context + continuation)[:-1][-window:], continuation)
 
     def _stream_texts(self, requests: Iterable[RollingRequest]) -> Iterator[tuple[int, Answer]]:
         """``(index, sum of its spans)`` as sums are complete."""
@@ -275,17 +277,6 @@ class LocalLM(TokenizedLM, ExtensibleLM):
 def answer_room(grammar: Grammar) -> int:
     """The most tokens that the end of a reply needs, from the opening of its answer on."""
     return min(grammar.longest, _LONGEST_ANSWER)
-
-
-def continuation_span(
-    index: int, context: list[int], continuation: list[int], *, window: int
-) -> tuple[Span, bool]:
-    """The span that scores a continuation, and whether the beginning was cut to fit the window.
-
-    The last token is only predicted, never read, so ``window + 1`` tokens fit.
-    """
-    tokens = (context + continuation)[:-1]
-    return Span(index, tokens[-window:], continuation), len(tokens) > window
 
 
 def rolling_spans(index: int, prefix: int, text: list[int], *, window: int) -> Iterator[Span]:

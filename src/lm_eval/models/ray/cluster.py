@@ -34,7 +34,7 @@ class Cluster:
             return cls(ray, address, is_ours=False)
         _check_address(address)
         wanted = address or os.environ.get("RAY_ADDRESS") or None
-        if wanted and ":" in wanted:
+        if wanted and wanted not in ("auto", "local"):
             _knock(wanted)
         settings: dict[str, Any] = {"address": address} if address else {}
         with quiet_stderr() as printed:
@@ -107,13 +107,6 @@ def _check_address(address: str | None) -> None:
             "connection. Start the run on a node of the cluster with address=auto, or give the head "
             "node's address=HOST:6379."
         )
-    if address not in (None, "auto", "local"):
-        host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal():
-            raise UsageError(
-                f"address={address} is neither HOST:PORT of the head node, such as 10.0.0.1:6379, nor "
-                "auto (a cluster that runs on this machine), nor local (one for this run alone)."
-            )
 
 
 def _knock(address: str) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Annotated, Any
 
-from lm_eval.errors import ModelError, RequestError, UsageError, did_you_mean, listing
+from lm_eval.errors import ModelError, RequestError, UsageError, listing
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import LM, Capabilities, StreamingLM, is_ours
 from lm_eval.models.loading import RAY_ARGUMENTS, behind_ray, load_model, model_class
@@ -111,17 +111,7 @@ class RayLM(StreamingLM):
                 f"arguments of the backend that are called {listing(RAY_ARGUMENTS)} need it."
             )
         backend, arguments = behind_ray(model_args)
-        try:
-            cls._inner_class(backend).check_args(arguments, name=backend)
-        except UsageError as error:
-            for argument in arguments:
-                hint = did_you_mean(argument, RAY_ARGUMENTS)
-                if hint and f"no argument {argument!r}" in str(error):
-                    raise UsageError(
-                        f"Neither Ray nor model {backend!r} has an argument {argument!r}.{hint} Ray's "
-                        f"own: {listing(RAY_ARGUMENTS)}."
-                    ) from None
-            raise
+        cls._inner_class(backend).check_args(arguments, name=backend)
 
     @classmethod
     def for_tokens(cls, model_args: Mapping[str, Any], *, name: str) -> LM:
@@ -184,8 +174,10 @@ class RayLM(StreamingLM):
             )
         return text
 
-    def cannot_hold(self, grammar: Grammar) -> str | None:
-        reason = super().cannot_hold(grammar) or self.pool.ask("cannot_hold", grammar)
+    def why_not_enforceable(self, grammar: Grammar) -> str | None:
+        reason = super().why_not_enforceable(grammar) or self.pool.ask(
+            "why_not_enforceable", grammar
+        )
         return None if reason is None else str(reason)
 
     @property

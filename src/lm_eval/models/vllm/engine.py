@@ -239,7 +239,7 @@ class VllmEngine:
                 behind = cast(VllmJob, ask.job.then(reply))
                 self._again.append(Ask(behind.prompt, behind.params, job=behind))
 
-    def cannot_hold(self, params: Any) -> str | None:
+    def why_not_enforceable(self, params: Any) -> str | None:
         """Why vLLM refuses arguments with a grammar; None if it accepts them."""
         name = f"lm-eval-{next(self._numbers)}"
         try:

@@ -358,10 +358,10 @@ class VLLM(LocalLM):
             think_end=self.think_end_token,
         )
 
-    def _why_not_held(self, grammar: Grammar) -> str | None:
+    def _grammar_obstacle(self, grammar: Grammar) -> str | None:
         from vllm import SamplingParams
 
-        return self.engine.cannot_hold(with_grammar(SamplingParams(max_tokens=1), grammar))
+        return self.engine.why_not_enforceable(with_grammar(SamplingParams(max_tokens=1), grammar))
 
     def _hold(self, job: Job, grammar: Grammar) -> Job:
         assert isinstance(job, VllmJob)

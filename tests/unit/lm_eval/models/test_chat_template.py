@@ -38,7 +38,7 @@ def test_generation_prompt() -> None:
 
 
 def test_open_turn_ends_right_after_the_content() -> None:
-    text = _template(CHATML).render_open(_turns("Hi", "The best answer is"))
+    text = _template(CHATML).render(_turns("Hi", "The best answer is"), False)
     assert text.endswith(
         "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nThe best answer is"
     )
@@ -46,19 +46,19 @@ def test_open_turn_ends_right_after_the_content() -> None:
 
 @pytest.mark.parametrize("content", ["", "e", "\n", "<|im_end|>", "assistant", "ends with space "])
 def test_open_turn_keeps_any_content(content: str) -> None:
-    text = _template(CHATML).render_open(_turns("Hi", content))
+    text = _template(CHATML).render(_turns("Hi", content), False)
     assert text.endswith("<|im_start|>assistant\n" + content)
 
 
 def test_open_turn_under_a_template_that_trims() -> None:
-    text = _template(TRIMMING, bos_token="<s>", eos_token="</s>").render_open(_turns("Q ", "A: "))
+    text = _template(TRIMMING, bos_token="<s>", eos_token="</s>").render(_turns("Q ", "A: "), False)
     assert text == "<s>[user]Q</s>[assistant]A:"
 
 
 def test_open_turn_that_the_template_drops_is_an_error() -> None:
     template = _template("{% for m in messages if m.role == 'user' %}{{ m.content }}{% endfor %}")
     with pytest.raises(ModelError, match=r"leaves out the text of a last assistant .*gen_prefix"):
-        template.render_open(_turns("Q", "A"))
+        template.render(_turns("Q", "A"), False)
 
 
 def test_message_text_is_data() -> None:
@@ -75,7 +75,7 @@ def test_refused_system_role_says_what_to_do() -> None:
     assert str(caught.value) == (
         "The chat template of tiny.gguf refuses these messages (roles: system, user): No system "
         "role. If it has no system role, run without --system_instruction and without a task "
-        "description, or without --apply_chat_template."
+        "description; else try --fewshot_as_multiturn false, or run without --apply_chat_template."
     )
 
 

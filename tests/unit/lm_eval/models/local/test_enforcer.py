@@ -80,14 +80,16 @@ def test_a_sampled_token_is_drawn_among_the_allowed_ones(enforcer: Enforcer) -> 
 
 
 def test_a_grammar_that_the_engine_cannot_read_is_told_before(enforcer: Enforcer) -> None:
-    why = enforcer.cannot_hold(Grammar((Hole(pattern="(?=a)b"),)))
+    why = enforcer.why_not_enforceable(Grammar((Hole(pattern="(?=a)b"),)))
     assert why is not None
     assert "look-around" in why
     assert "\n" not in why
 
 
 def test_a_grammar_with_a_lone_surrogate_is_told_before(enforcer: Enforcer) -> None:
-    assert "lone surrogate" in (enforcer.cannot_hold(Grammar((Hole(pattern="a\ud800"),))) or "")
+    assert "lone surrogate" in (
+        enforcer.why_not_enforceable(Grammar((Hole(pattern="a\ud800"),))) or ""
+    )
 
 
 def test_a_grammar_that_grows_too_large_is_an_error_and_not_a_free_reply(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lm_eval.models.local.model import continuation_span, rolling_spans
+from lm_eval.models.local.model import rolling_spans
 
 
 @given(st.integers(0, 60), st.integers(1, 20))
@@ -18,10 +18,3 @@ def test_rolling_spans_score_each_token_once_in_full_windows(length: int, window
         assert len(span.inputs) <= window
         assert len(span.targets) <= len(span.inputs) or not text
     assert all(len(span.inputs) == window for span in spans[:-1])
-
-
-def test_a_long_context_loses_its_beginning() -> None:
-    span, is_cut = continuation_span(0, [1, 2, 3], [4, 5], window=4)
-    assert (span.inputs, is_cut) == ([1, 2, 3, 4], False)
-    span, is_cut = continuation_span(0, [1, 2, 3], [4, 5], window=3)
-    assert (span.inputs, span.targets, is_cut) == ([2, 3, 4], [4, 5], True)

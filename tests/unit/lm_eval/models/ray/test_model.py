@@ -32,7 +32,7 @@ def test_what_is_not_ray_s_is_the_backend_s() -> None:
         ),
         (
             {"backend": "dummy", "num_gpu": 1},
-            "Neither Ray nor model 'dummy' has an argument 'num_gpu'. Did you mean 'num_gpus'?",
+            "Model 'dummy' has no argument 'num_gpu'.",
         ),
         ({"backend": "hf"}, "Model 'hf' needs pretrained."),
         ({"backend": "dummy", "replicas": 0}, "replicas must be a whole number above 0, not 0"),
