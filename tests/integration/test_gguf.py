@@ -266,8 +266,9 @@ def test_unicode_survives(lm: GgufLM) -> None:
 def test_wrong_generation_arguments(lm: GgufLM) -> None:
     with pytest.raises(UsageError, match=r"top_q=0.5 .*Did you mean 'top_[pk]'.*Valid: until"):
         lm.generate_until([_prompt("x", top_q=0.5)])
-    with pytest.raises(UsageError, match="Lower max_gen_toks"):
-        lm.generate_until([_prompt("x", max_gen_toks=5000)])
+    long = _prompt("word " * lm.max_length, max_gen_toks=lm.max_length)
+    with pytest.raises(UsageError, match="no reply fits beside it"):
+        lm.generate_until([long])
 
 
 def test_an_interrupted_stream_leaves_no_trace(lm: GgufLM) -> None:

@@ -229,8 +229,14 @@ def test_texts_longer_than_the_window(folder: Path) -> None:
     long = LoglikelihoodRequest("t", 7, 0, Prompt(("x",)), " word" * 80)
     with pytest.raises(ModelError, match=r"doc 7: a continuation of \d+ tokens .*Raise max_length"):
         lm.loglikelihood([long])
-    with pytest.raises(UsageError, match="Lower max_gen_toks"):
-        lm.generate_until([GenerateRequest("t", 0, 0, Prompt(("x",)), {"max_gen_toks": 64})])
+    with pytest.raises(
+        UsageError, match=r"doc 0: the prompt has \d+ tokens and the window .*--samples"
+    ):
+        lm.generate_until(
+            [GenerateRequest("t", 0, 0, Prompt((" word" * 80,)), {"max_gen_toks": 64})]
+        )
+    lm.generate_until([GenerateRequest("t", 0, 0, Prompt(("x",)), {"max_gen_toks": 64})])
+    assert any("1 replies were limited to what the window" in note for note in lm.warnings)
     with pytest.raises(UsageError, match=r"'t'\)\. Did you mean 'top_[pk]'"):
         lm.generate_until([GenerateRequest("t", 0, 0, Prompt(("x",)), {"top_q": 1})])
 

@@ -13,13 +13,13 @@ from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, TypeVar
 
-from lm_eval.errors import ModelError
+from lm_eval.errors import ModelError, UsageError
 from lm_eval.formats.grammar import Grammar
 from lm_eval.models.base import ExtensibleLM
 from lm_eval.models.local.enforcer import Constraint, Enforcer
 from lm_eval.models.local.token_tree import Span
 from lm_eval.models.local.tokens import TokenizedLM
-from lm_eval.models.sampling import Sample, prompt_room
+from lm_eval.models.sampling import Sample
 from lm_eval.registry import backend_name
 from lm_eval.requests import (
     Answer,
@@ -64,8 +64,8 @@ class Job:
 class LocalLM(TokenizedLM, ExtensibleLM):
     """Base of models in this process: a tokenizer, and what scores spans and continues prompts.
 
-    ``truncated`` counts the requests that lost their beginning, ``empty_continuations`` those
-    continuations that have no token of their own.
+    ``truncated`` counts the requests that lost their beginning, ``bounded`` the replies whose limit the
+    window lowered, ``empty_continuations`` those continuations that have no token of their own.
     """
 
     window_argument: ClassVar[str]
@@ -77,6 +77,7 @@ class LocalLM(TokenizedLM, ExtensibleLM):
     """Whether an encoder reads the context, so that what follows has its own window."""
     max_gen_toks: int
     truncated = 0
+    bounded = 0
     empty_continuations = 0
 
     # -- what a subclass does --------------------------------------------------------------------
@@ -134,6 +135,11 @@ class LocalLM(TokenizedLM, ExtensibleLM):
                 f"{self.truncated} requests were longer than the window of {self.max_length} tokens and "
                 f"lost their beginning. Raise {self.window_argument} in --model_args if the model "
                 "allows it."
+            )
+        if self.bounded:
+            notes.append(
+                f"{self.bounded} replies were limited to what the window of {self.max_length} tokens "
+                "leaves beside the prompt, which is less than max_gen_toks."
             )
         if self.max_length > trained:
             notes.append(
@@ -234,18 +240,34 @@ class LocalLM(TokenizedLM, ExtensibleLM):
                 self._check_options(request, options)
                 grammar = request.grammar
                 behind = 0 if grammar is None or not grammar.is_two_phase else answer_room(grammar)
-                room = prompt_room(
-                    request,
-                    0 if self.is_encoder_decoder else options.max_gen_toks + behind,
-                    window=self.max_length,
-                    argument=self.window_argument,
-                )
+                if self.is_encoder_decoder:
+                    room = self.max_length
+                else:
+                    options = self._within_window(request, options, len(prompt) + behind)
+                    room = self.max_length - options.max_gen_toks - behind
                 self.truncated += len(prompt) > room
                 kept = prompt[-room:] or [self.prefix_token_id]
                 if grammar is None:
                     yield self._job(index, request, options, kept)
                 else:
                     yield self._enforced_job(index, request, options, kept, text)
+
+    def _within_window(
+        self, request: GenerateRequest, options: GenerationOptions, others: int
+    ) -> GenerationOptions:
+        """The options; where no window holds so long a reply, with what is left beside the prompt."""
+        if options.max_gen_toks < self.max_length:
+            return options
+        left = self.max_length - others
+        if left < 1:
+            raise UsageError(
+                f"Task {request.task!r}, doc {request.doc_id}: the prompt has {others:,} tokens and the "
+                f"window {self.max_length:,}, so that no reply fits beside it. Raise "
+                f"{self.window_argument} in --model_args if the model allows it, or leave the doc out "
+                "with --samples."
+            )
+        self.bounded += 1
+        return replace(options, max_gen_toks=left)
 
     def _enforced_job(
         self,
