@@ -161,7 +161,7 @@ WITH_DEEP_FILTER = {
     ("keys", "part"),
     [
         (WITH_DEEP_FILTER, "too many groups"),
-        ({"doc_to_text": f"{{{{ question | regex_findall('{DEEP}') }}}}"}, "too many groups"),
+        ({"doc_to_text": f"{{{{ question | regex_findall('{DEEP}') }}}}"}, "RecursionError"),
         ({"doc_to_text": "{{ ('a\\n' * 9999) | indent(99999) }}"}, "was stopped"),
         ({"doc_to_text": "{{ ([[1]] * 99999) | sum(start=[]) }}"}, "was stopped"),
     ],

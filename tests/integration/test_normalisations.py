@@ -172,7 +172,7 @@ CALIBRATING = [
     (
         {"type": "cloze"},
         ("--system_instruction", "Be good."),
-        "Be good.Question: {0}\nAnswer:",
+        "Be good.\nQuestion: {0}\nAnswer:",
         [f" {text}" for text in CHOICES],
     ),
 ]
@@ -264,7 +264,7 @@ def test_the_dummy_counts_words(place: Workplace) -> None:
             "must be one of none, character, byte, token, pmi, calibrated",
         ),
         ({"formats": {"cloze": {"normalization": "chars"}}}, "one of none, character"),
-        ({"formats": {"generate": {"normalization": "pmi"}}}, "this format generates text"),
+        ({"formats": {"generate": {"normalization": "pmi"}}}, "normalization compares texts"),
         ({"formats": {"cloze": {"normalisation": "pmi"}}}, "Did you mean 'normalization'?"),
     ],
 )

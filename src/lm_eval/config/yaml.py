@@ -255,12 +255,19 @@ def _construct_unknown(loader: _Loader, node: yaml.Node) -> Any:
     )
 
 
+_MAX_BITS = 1024
+"""Of a number, however it is written: ``59:59:…`` is one, to the base of 60."""
+
+
 def _guarded(construct: Callable[[Any, Any], Any]) -> Callable[[_Loader, yaml.Node], Any]:
     """A constructor whose plain Python errors (``2020-13-45``) say where and what to do."""
 
     def guarded(loader: _Loader, node: yaml.Node) -> Any:
         try:
-            return construct(loader, node)
+            value = construct(loader, node)
+            if isinstance(value, int) and value.bit_length() > _MAX_BITS:
+                raise ValueError("it is too large")
+            return value
         except (ValueError, KeyError, OverflowError) as error:
             raise ConfigError(
                 f"{loader.source}, line {_line_of(node)}: `{str(node.value)[:60]}` looks like a "
