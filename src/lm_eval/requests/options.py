@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from lm_eval.config.fields import shorten
+from msgspec import Meta
+
+from lm_eval.config.schema import Key, check
 from lm_eval.errors import (
     AmbiguousGoldError,
-    ConfigError,
     DataError,
     FormatError,
     KnownBadDocError,
@@ -152,43 +153,25 @@ def generation_kwargs(task: ConfigurableTask, options: PromptOptions) -> Mapping
     if of_task is None:
         of_task = {"do_sample": False, "temperature": 0.0, "max_gen_toks": 256}
     merged = {"until": [task.config.fewshot_delimiter], **of_task, **options.gen_kwargs}
-    for name, (is_good, expected) in _GENERATION_VALUES.items():
-        value = merged.get(name)
-        if value is not None and not is_good(value):
-            raise ConfigError(
-                f"Task {task.name!r}: the generation argument {name} is {shorten(value)}, but must "
-                f"be {expected}. It comes from generation_kwargs of the task or format, or from "
-                "--gen_kwargs."
-            )
+    known = {name: merged[name] for name in _GENERATION_SCHEMA if name in merged}
+    check(known, _GENERATION_SCHEMA, f"Task {task.name!r}", "generation_kwargs")
     if merged.get("temperature") is not None and "temperature" not in options.gen_kwargs:
         merged["temperature"] = float(merged["temperature"])
     return MappingProxyType(merged)
 
 
-def _is_stop(value: Any) -> bool:
-    stops = [value] if isinstance(value, str) else value
-    return isinstance(stops, list | tuple) and all(isinstance(stop, str) for stop in stops)
-
-
-def _is_count(value: Any) -> bool:
-    is_whole = isinstance(value, int) and not isinstance(value, bool)
-    return (is_whole or (isinstance(value, str) and value.isdecimal())) and int(value) > 0
-
-
-def _is_temperature(value: Any) -> bool:
-    try:
-        return not isinstance(value, bool) and 0 <= float(value) < math.inf
-    except (TypeError, ValueError):
-        return False
-
-
 REPLY_LIMITS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_tokens")
 """Names for the most tokens of a reply; the first that is set counts."""
-_GENERATION_VALUES = {
-    "until": (_is_stop, "a text or a list of texts"),
-    **dict.fromkeys(REPLY_LIMITS, (_is_count, "a whole number from 1 up")),
-    "temperature": (_is_temperature, "a number from 0 up"),
-    "do_sample": (lambda value: isinstance(value, bool), "true or false"),
+_LIMIT = Annotated[int, Meta(ge=1)] | Annotated[str, Meta(pattern=r"^0*[1-9][0-9]*$")]
+_GENERATION_SCHEMA = {
+    "until": Key(str | list[str], "a text or a list of texts"),
+    **dict.fromkeys(REPLY_LIMITS, Key(_LIMIT, "a whole number from 1 up")),
+    "temperature": Key(
+        Annotated[float, Meta(ge=0, le=1_000)]
+        | Annotated[str, Meta(pattern=r"^\d*\.?\d+([eE][-+]?\d+)?$")],
+        "a number from 0 up",
+    ),
+    "do_sample": Key(bool),
 }
 
 
