@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any, ClassVar, TypeVar
 
 from lm_eval.config.fields import compile_field, process_field, shorten
-from lm_eval.errors import ConfigError, did_you_mean, few_names, listing
+from lm_eval.config.schema import ANYTHING, Key, check
+from lm_eval.errors import ConfigError, did_you_mean, listing
 from lm_eval.formats.compile import compile_format, get_format
 from lm_eval.formats.items import Item, choice_texts, question_text
 from lm_eval.formats.jinja import JinjaField, choice_source, text_source
@@ -363,30 +364,22 @@ def _settings_of(base: PromptFormat, template_class: type[TemplateConfig]) -> di
 def _known(
     settings: dict[str, Any], template_class: type[TemplateConfig], style: str
 ) -> dict[str, Any]:
-    valid = [f.name for f in fields(template_class) if f.name != "_carried"]
-    if style == "mcq::numbered":
-        valid.append("num_choices")
-    for name in settings:
-        if name not in valid:
-            raise ConfigError(
-                f"template: {style!r} has no setting {name!r}.{did_you_mean(name, valid)} "
-                f"Settings: {few_names(name, valid)}.",
-                key=name,
-            )
-    defaults = {f.name: f.default for f in fields(template_class)}
-    return {n: _fitting(n, v, defaults.get(n), style) for n, v in settings.items()}
+    """The settings, of the types of their defaults: labels as texts, and null as no text."""
+    keys = {
+        f.name: Key(type(f.default), takes_null=f.name in _MAY_BE_NULL)
+        if isinstance(f.default, str | bool)
+        else ANYTHING
+        for f in fields(template_class)
+        if f.name != "_carried"
+    }
+    check(settings, keys, f"template {style!r}")
+    known = {n: "" if v is None and n in _MAY_BE_NULL else v for n, v in settings.items()}
+    if isinstance(known.get("choice_labels"), list | tuple):
+        known["choice_labels"] = [str(label) for label in known["choice_labels"]]
+    return known
 
 
-def _fitting(name: str, value: Any, default: Any, style: str) -> Any:
-    """A setting's value in the type of its default: texts, true or false, labels as texts."""
-    if name == "choice_labels" and isinstance(value, list | tuple):
-        return [str(label) for label in value]
-    if value is None and name in ("prefix", "suffix", "choices_prefix"):
-        return ""
-    expected = {bool: "true or false", str: "a text"}.get(type(default))
-    if expected and not isinstance(value, type(default)):
-        raise ConfigError(f"template: {style!r}: {name} must be {expected}, not {shorten(value)}.")
-    return value
+_MAY_BE_NULL = ("prefix", "suffix", "choices_prefix")
 
 
 def _given_what_it_takes(method: Callable[..., Any], *specs: Extractor) -> Any:

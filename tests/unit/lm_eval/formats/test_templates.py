@@ -478,7 +478,7 @@ def test_bad_conversion() -> None:
 
 def test_bad_settings_are_named() -> None:
     assert "template" in failing(["mcq"])
-    assert "Settings: choice_labels, choice_delimiter, " in failing(
+    assert "Did you mean 'choice_labels'? Keys: choice_labels, " in failing(
         {"template_type": "mcq", "choice_label": ["A"]}
     )
     assert "blank_marker" in failing({"template_type": "cloze", "blank_mark": "x"})
