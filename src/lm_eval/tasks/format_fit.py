@@ -202,26 +202,15 @@ def check_needs_format(config: TaskConfig) -> None:
             )
 
 
-def check_keys(config: TaskConfig, *, task: str) -> None:
-    """Refuse a sampler, cluster or ``score_by`` that is wrong for any doc."""
-    check_sampler((config.fewshot_config or {}).get("sampler"), task=task)
-    if isinstance(config.cluster, str):
-        compile_field(config.cluster)
-    for spec in score_fields(config.score_by).values():
-        if isinstance(spec, str):
-            compile_field(spec)
-
-
-def check_templates(config: TaskConfig) -> None:
-    """Refuse Jinja that does not compile, in the fields that the harness's rules read."""
-    raw = config.raw
-    specs = {
-        **{"doc_to_context": raw.context, "doc_to_text": raw.text, "doc_to_choice": raw.choice},
-        **{"doc_to_rationale": raw.rationale, "doc_to_target": raw.target},
-        **{"gen_prefix": config.gen_prefix},
-        "description": config.description,
-        **{f"fewshot_config.{key}": value for key, value in (config.fewshot_config or {}).items()},
-    }
+def check_fields(config: TaskConfig, *, task: str) -> None:
+    """Refuse an unknown sampler, and Jinja that does not compile; a format compiles its own fields."""
+    settings = config.fewshot_config or {}
+    check_sampler(settings.get("sampler"), task=task)
+    specs = {"cluster": config.cluster, **score_fields(config.score_by)}
+    if config.prompt_format is None:
+        specs |= {f"doc_to_{name}": spec for name, spec in vars(config.raw).items()}
+        specs |= {"gen_prefix": config.gen_prefix, "description": config.description}
+        specs |= {f"fewshot_config.{key}": value for key, value in settings.items()}
     for name, spec in specs.items():
         if isinstance(spec, str) and is_jinja(spec):
             try:

@@ -30,12 +30,11 @@ from lm_eval.tasks.fewshot import (
 )
 from lm_eval.tasks.format_fit import (
     CHECKED_DOCS,
+    check_fields,
     check_fitness,
     check_gold_positions,
-    check_keys,
     check_needs_format,
     check_supported,
-    check_templates,
 )
 from lm_eval.tasks.keys.rows import shared_value
 from lm_eval.tasks.methods import HarnessMethods
@@ -303,10 +302,8 @@ class ConfigurableTask(TaskDocs):
         """Refuse errors in the task's keys that show without a doc."""
         check_supported(self.config, task=self.name)
         with self._located():
-            check_keys(self.config, task=self.name)
-            if self.format is None:
-                check_templates(self.config)
-            else:
+            check_fields(self.config, task=self.name)
+            if self.format is not None:
                 self._prompts_for(self.config.raw, self.config.gen_prefix)
 
     def set_config(self, key: str, value: Any, update: bool = False) -> None:
