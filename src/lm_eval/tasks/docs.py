@@ -346,22 +346,15 @@ class TaskDocs(HarnessMethods):
         """The cluster of a doc; None if the task has no ``cluster``."""
         if self.config.cluster is None:
             return None
-        with self._located(doc_id):
-            try:
-                value = compile_field(self.config.cluster)(self.eval_docs[doc_id])
-                return cluster_name(value)
-            except FieldError as error:
-                raise error.located(field="cluster") from error.__cause__
+        with self._located(doc_id, field="cluster"):
+            return cluster_name(compile_field(self.config.cluster)(self.eval_docs[doc_id]))
 
     def parts_of(self, doc_id: int) -> dict[str, str]:
         """Field of ``score_by`` → the part that a doc belongs to; empty without ``score_by``."""
         parts: dict[str, str] = {}
         for name, spec in score_fields(self.config.score_by).items():
-            with self._located(doc_id):
-                try:
-                    parts[name] = part_name(compile_field(spec)(self.eval_docs[doc_id]), name)
-                except FieldError as error:
-                    raise error.located(field="score_by") from error.__cause__
+            with self._located(doc_id, field="score_by"):
+                parts[name] = part_name(compile_field(spec)(self.eval_docs[doc_id]), name)
         return parts
 
     def checks_of(self, doc_id: int) -> list[tuple[str, dict[str, Any]]]:
@@ -372,13 +365,10 @@ class TaskDocs(HarnessMethods):
         if self.config.checks is None:
             return []
         doc = self.eval_docs[doc_id]
-        with self._located(doc_id):
-            try:
-                ids = compile_field(self.config.checks["ids"])(doc)
-                arguments = process_field(doc, self.config.checks.get("arguments"), [{}] * len(ids))
-                return instructions(ids, arguments)
-            except FieldError as error:
-                raise error.located(field="checks") from error.__cause__
+        with self._located(doc_id, field="checks"):
+            ids = compile_field(self.config.checks["ids"])(doc)
+            arguments = process_field(doc, self.config.checks.get("arguments"), [{}] * len(ids))
+            return instructions(ids, arguments)
 
     @property
     def has_media(self) -> bool:
@@ -418,12 +408,16 @@ class TaskDocs(HarnessMethods):
             return kept
 
     @contextmanager
-    def _located(self, doc_id: int | None = None, *, what: str = "doc") -> Iterator[None]:
-        """Add the task and doc to errors that do not name them."""
+    def _located(
+        self, doc_id: int | None = None, *, what: str = "doc", field: str | None = None
+    ) -> Iterator[None]:
+        """Add the task, the doc and the field to errors that do not name them."""
         try:
             yield
         except FieldError as error:
-            raise error.located(task=self.name, doc_id=doc_id, what=what) from error.__cause__
+            raise error.located(
+                task=self.name, doc_id=doc_id, field=field, what=what
+            ) from error.__cause__
         except MissingExtraError as error:
             where = place(self.name, None, doc_id, what=what)
             if error.what.startswith("Task "):
