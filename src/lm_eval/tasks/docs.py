@@ -185,7 +185,13 @@ class TaskDocs(HarnessMethods):
 
     def _facts_for_code(self) -> dict[str, Any]:
         """The arguments of ``custom_dataset``."""
-        return {**(self.config.metadata or {}), **(self.config.dataset_kwargs or {})}
+        metadata, arguments = self.config.metadata or {}, self.config.dataset_kwargs or {}
+        for key in metadata.keys() & arguments.keys():
+            raise ConfigError(
+                f"{key!r} is in metadata and in dataset_kwargs, and custom_dataset is called "
+                "with both. Rename one of the two."
+            )
+        return {**metadata, **arguments}
 
     @property
     def data_from(self) -> Literal["files", "hub", "code"]:
