@@ -16,6 +16,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from lm_eval.errors import ModelError, RequestError, UsageError
@@ -54,8 +55,6 @@ class OpenBatch:
     since: float
     uploaded: str = ""
     id: str | None = None
-    candidates: list[str] = field(default_factory=list, compare=False)
-    """Batches of the provider that may be this one, while its id is not known."""
     seen: tuple[str, int] = field(default=("", -1), compare=False)
     """Its state when the user was last told."""
 
@@ -115,7 +114,6 @@ class BatchStream:
         self._submit({key: line for key, line in waiting.items() if key not in pending})
         while waiting:
             again: dict[str, _Line] = {}
-            self._submit(self._never_started(waiting))
             over = [(batch, state) for batch, state in self._looked() if state.is_over]
             for batch, state in over:
                 yield from self._collected(batch, state, waiting, again)
@@ -205,45 +203,38 @@ class BatchStream:
         batches = [OpenBatch.from_note(name, text) for name, text in self._notes.notes().items()]
         known = {batch.id for batch in batches if batch.id is not None}
         for batch in batches:
-            if batch.id is None and not self._found(batch, known):
-                self._notes.note(batch.name, None)  # never started: its lines are submitted again
-            else:
+            if batch.id is not None or self._found(batch, known):
                 yield batch
+            else:  # its lines are submitted again
+                self._say(f"a batch of {len(batch.custom_ids):,} requests was never started")
+                self._notes.note(batch.name, None)
 
     def _found(self, batch: OpenBatch, known: set[str]) -> bool:
-        """Whether the provider has batches that may be this one, whose id never arrived."""
+        """Whether the provider has a batch whose id never arrived.
+
+        Some providers tell only at the end of a batch what is in it: that is waited for.
+        """
         size = len(batch.custom_ids)
-        batch.candidates = self._protocol.find(batch.uploaded, size, batch.since, known)
-        self._identify(batch)
-        if batch.id is None and batch.candidates:
-            self._say(
-                f"the id of a batch of {size:,} requests never arrived; the provider has "
-                f"{_batches(len(batch.candidates))} of this size under way, and the results will say "
-                "whether it is among them"
-            )
-        return batch.id is not None or bool(batch.candidates)
-
-    def _identify(self, batch: OpenBatch) -> None:
-        """Give a batch its id, or drop candidates that turn out to be others."""
-        for candidate in list(batch.candidates):
-            is_this = self._protocol.holds(candidate, batch.custom_ids)
-            if is_this:
-                batch.id, batch.candidates = candidate, []
-                self._notes.note(batch.name, batch.as_note())
-                return
-            if is_this is not None:
-                batch.candidates.remove(candidate)
-
-    def _never_started(self, waiting: Mapping[str, _Line]) -> dict[str, _Line]:
-        """The lines of batches without any candidate left: these batches were never started."""
-        lost: dict[str, _Line] = {}
-        for batch in [batch for batch in self._open if batch.id is None]:
-            self._identify(batch)
-            if batch.id is None and not batch.candidates:
-                self._say(f"a batch of {len(batch.custom_ids):,} requests was never started")
-                self._forget(batch)
-                lost |= {key: waiting[key] for key in batch.keys if key in waiting}
-        return lost
+        candidates = self._protocol.find(batch.uploaded, size, batch.since, known)
+        for looks in count():
+            for candidate in list(candidates):
+                is_this = self._protocol.holds(candidate, batch.custom_ids)
+                if is_this:
+                    batch.id = candidate
+                    self._notes.note(batch.name, batch.as_note())
+                    return True
+                if is_this is not None:
+                    candidates.remove(candidate)
+            if not candidates:
+                return False
+            if not looks:
+                self._say(
+                    f"the id of a batch of {size:,} requests never arrived; the provider has "
+                    f"{_batches(len(candidates))} of this size under way, and the results will say "
+                    "whether it is among them"
+                )
+            time.sleep(self._look_s)
+        return False
 
     def _submit(self, lines: Mapping[str, _Line]) -> None:
         """Start as many batches as the lines need."""
@@ -277,8 +268,7 @@ class BatchStream:
                 self._notes.note(batch.name, None)
             raise self._caller.explained(error) from error.__cause__
         self._open.append(batch)
-        if batch.id is not None:
-            self._say(f"batch {batch.id}: {len(custom_ids):,} requests submitted")
+        self._say(f"batch {batch.id}: {len(custom_ids):,} requests submitted")
 
     def _create(self, lines: Sequence[bytes], batch: OpenBatch) -> None:
         """Create the batch. If the reply is lost, it may have started: it must not start twice."""
@@ -300,7 +290,7 @@ class BatchStream:
 
     def _looked(self) -> Iterator[tuple[OpenBatch, BatchState]]:
         """The state of each batch whose id is known; the user is told of changes."""
-        for batch in [batch for batch in self._open if batch.id is not None]:
+        for batch in list(self._open):
             assert batch.id is not None
             state = self._protocol.state(batch.id)
             if batch.seen != (state.status, state.done):
