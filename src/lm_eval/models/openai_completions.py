@@ -94,9 +94,10 @@ class LocalCompletionsAPI(TemplateAPI):
             options = {"temperature": 0, "max_tokens": 1, "logprobs": 1, "echo": True}
             return {**payload, **options, "seed": seed, **kwargs}
         asked = PayloadArguments(gen_kwargs, eos, self.max_gen_toks)
+        always_samples = self.always_samples
         payload[self.limit_name] = asked.limit
-        payload["temperature"] = 1 if self.always_samples else asked.temperature
-        if asked.stops and not self.always_samples:
+        payload["temperature"] = 1 if always_samples else asked.temperature
+        if asked.stops and not always_samples:
             payload["stop"] = asked.stops[: self.most_stops]
         return {**payload, "seed": seed, **asked.others, **kwargs}
 

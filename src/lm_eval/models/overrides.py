@@ -6,6 +6,7 @@ what decides its answers, so they are kept only under a ``cache_key`` or an ``id
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from lm_eval.models.base import LM, is_ours, overridden, shipped
@@ -17,7 +18,7 @@ def kept_as(name: str, doc: str) -> Any:
     def write(model: Any, value: Any) -> None:
         setattr(model, name, value)
 
-    return property(lambda model: getattr(model, name), write, doc=doc)
+    return property(attrgetter(name), write, doc=doc)
 
 
 def class_path(cls: type) -> str:

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import operator
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from lm_eval.errors import LmEvalError, MissingExtraError, ModelError, RequestError
@@ -25,15 +26,14 @@ from lm_eval.models.api.replies import (
     UnfitReply,
     as_reply,
     cut_reply,
-    decoded,
-    encoded,
     shown,
     without_reasoning,
 )
 from lm_eval.models.api.scoring import CHOICES_PER_REQUEST, PromptSpan, Score, SpanGroup, packed
-from lm_eval.models.api.settings import with_endpoint
+from lm_eval.models.api.settings import INSTALL_EXTRA, with_endpoint
 from lm_eval.models.base import TemplateLM
 from lm_eval.models.http.failures import BrokenBody
+from lm_eval.models.sampling import valid_text
 from lm_eval.requests import Answered, FailedRequest, LoglikelihoodRequest, Reply, RollingRequest
 from lm_eval.requests import Score as CountedScore
 from lm_eval.requests.build import with_text
@@ -227,7 +227,7 @@ class ServerCaller:
         except Exception as error:
             raise self._own_fault(error) from error
         if task:
-            self._count(task, outputs, Usage(tokens_in=_tokens_in(messages)), retries=retries)
+            self._count(task, outputs, messages, retries=retries)
         return value
 
     async def send(
@@ -241,8 +241,8 @@ class ServerCaller:
 
         model = self._model
         while True:
-            body = encoded(model.request_body(messages, **options))
-            asked = model.addresses
+            payload = model.request_body(messages, **options)
+            asked, body = model.addresses, encoded(payload)
             try:
                 return await self.transport.request(asked, body, self.header(), decode)
             except RequestError as error:
@@ -410,16 +410,20 @@ class ServerCaller:
             return [Reply("", finish="refused")]
 
     def _gen_kwargs(self, job: GenerationJob) -> dict[str, Any]:
-        return (
-            job.gen_kwargs() if job.grammar is None else self.enforcer.gen_kwargs(job, job.grammar)
-        )
+        """The arguments of a job, as a copy that ``_create_payload`` may change."""
+        if job.grammar is not None:
+            return self.enforcer.gen_kwargs(job, job.grammar)
+        return {**job.gen_kwargs, "until": [*job.gen_kwargs["until"]]}
 
     def _read(self, job: GenerationJob, outputs: Any) -> list[Reply]:
         """The replies to a job, each without its reasoning and up to the first stop string."""
         replies = self.read_replies(outputs, len(job.messages))
         if job.grammar is not None:
             return [self.enforcer.read(replies[0], job.grammar)]
-        answers = [without_reasoning(reply, self._model.think_end_token) for reply in replies]
+        mark = self._model.think_end_token
+        answers = [without_reasoning(reply, mark) for reply in replies] if mark else replies
+        if not job.stops:
+            return answers
         cut = [cut_reply(answer, job.stops) for answer in answers]
         self.cut_replies += sum(map(operator.is_not, cut, answers))
         return cut
@@ -427,7 +431,10 @@ class ServerCaller:
     def read_replies(self, outputs: Any, count: int) -> list[Reply]:
         """The texts in a server's reply to ``count`` prompts."""
         texts = self._parsed(outputs, count, self._model.parse_generations)
-        return [as_reply(text, outputs, index) for index, text in enumerate(texts)]
+        return [
+            text if isinstance(text, Reply) else as_reply(text, outputs, index)
+            for index, text in enumerate(texts)
+        ]
 
     async def reply(self, task: str, prompt: Any, gen_kwargs: Mapping[str, Any]) -> Reply:
         """The reply to one prompt, unchanged."""
@@ -447,14 +454,18 @@ class ServerCaller:
     def read_job(self, job: GenerationJob, outputs: Any) -> Reply:
         """The reply to a job in what somebody else received; its costs count for the job's task."""
         (reply,) = self._read(job, outputs)
-        self._count(job.task, outputs, Usage())
+        self._count(job.task, outputs)
         return reply
 
-    def _count(self, task: str, outputs: Any, guess: Usage, *, retries: int = 0) -> None:
-        """Count a reply for a task; ``guess`` counts if the reply does not say what it cost."""
+    def _count(
+        self, task: str, outputs: Any, messages: Sequence[Any] = (), *, retries: int = 0
+    ) -> None:
+        """Count a reply for a task; what was sent counts if the reply does not say what it cost."""
         replies = outputs if isinstance(outputs, list | tuple) else (outputs,)
         told = [self._model.parse_usage(reply) for reply in replies if isinstance(reply, Mapping)]
-        used = Usage.total([usage for usage in told if usage is not None] or [guess])
+        used = Usage.total(usage for usage in told if usage is not None)
+        if used == Usage():
+            used.tokens_in = _tokens_in(messages)
         used.requests, used.retries = 1, retries
         self.usage.setdefault(task, Usage()).add(used)
 
@@ -532,7 +543,9 @@ class ServerCaller:
     def _parsed(self, outputs: Any, count: int, parse: Callable[..., Sequence[T]]) -> list[T]:
         """What a parser finds in a reply to ``count`` prompts, or what a subclass has parsed."""
         try:
-            answers = list(outputs if is_parsed(outputs) else parse(outputs=outputs))
+            answers = list(
+                outputs if self.is_overridden and is_parsed(outputs) else parse(outputs=outputs)
+            )
         except UnfitReply as error:
             raise BrokenBody(str(error), error.advice) from error
         except _PARSING_ERRORS as error:
@@ -590,3 +603,38 @@ def _tokens_in(messages: Sequence[Any]) -> int:
     """How many token ids were sent; 0 for texts and chats."""
     sent = [ids for ids in messages if isinstance(ids, list) and ids]
     return sum(len(ids) for ids in sent if isinstance(ids[0], int))
+
+
+def encoded(payload: Any) -> bytes:
+    """A request's body as JSON."""
+    try:
+        return _orjson().dumps(payload)  # type: ignore[no-any-return]
+    except TypeError:  # half a surrogate pair, or a number type of a package
+        return valid_text(json.dumps(payload, ensure_ascii=False, default=_plain)).encode()
+
+
+def decoded(body: bytes) -> Any:
+    """A reply's JSON: an object or a list. Anything else counts as a broken reply."""
+    value = _orjson().loads(body)
+    if not isinstance(value, dict | list):
+        raise ValueError(f"it is JSON, but neither an object nor a list: {shown(value)}")
+    return value
+
+
+@cache
+def _orjson() -> Any:
+    try:
+        import orjson
+    except ImportError as error:
+        raise MissingExtraError(
+            f"Models behind a server need orjson ({error}).", install=INSTALL_EXTRA
+        ) from error
+    return orjson
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "item"):
+        return value.item()
+    raise ModelError(
+        f"A request cannot contain {type(value).__name__} {value!r}: use plain values."
+    )

@@ -16,7 +16,6 @@ from lm_eval.formats.grammar import NUMBER, Grammar, Hole
 from lm_eval.models.api.generation import GenerationJob
 from lm_eval.models.http.failures import BrokenBody
 from lm_eval.requests import Reply
-from lm_eval.requests.options import GenerationOptions
 from lm_eval.support.secrets import shown_address
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ class ServerEnforcer:
         message: Any = [{"role": "user", "content": _PROMPT}] if self._model.is_chat else _PROMPT
         if not self._model.is_chat and self._model.tokenized_requests:
             (message,) = self._model.encode_texts([_PROMPT])
-        options = GenerationOptions.from_kwargs({"max_gen_toks": 64})
+        options = {"until": [], "max_gen_toks": 64, "temperature": 0.0}
         job = GenerationJob("", (0,), [message], options, self._model.seed, (), grammar)
         is_listed = grammar.texts is not None
         for dialect in self._model.enforced_by:
@@ -120,7 +119,7 @@ class ServerEnforcer:
         dialect = self._dialect(grammar)
         assert dialect is not None, "checked before anything is asked"
         held_by = fields(dialect, grammar, is_chat=self._model.is_chat) or {}
-        gen_kwargs = {**job.gen_kwargs(), **held_by}
+        gen_kwargs = {**job.gen_kwargs, **held_by}
         if not grammar.is_open or dialect == "response_format":
             gen_kwargs["until"] = []
         if dialect == "response_format":
@@ -148,17 +147,17 @@ class ServerEnforcer:
         In a chat, the words that announce the answer are the user's next turn, because few servers
         continue a started reply.
         """
-        until = (opening, *job.options.until)
-        options = replace(job.options, until=until)
-        free = replace(job, grammar=None, options=options, stops=(*until, *job.stops))
+        until = [opening, *job.gen_kwargs["until"]]
+        options = {**job.gen_kwargs, "until": until}
+        free = replace(job, grammar=None, gen_kwargs=options, stops=(*until, *job.stops))
         (reasons,) = await self._caller.generate(free)
         before = grammar.before_answer(str(reasons))
-        limited = replace(job.options, max_gen_toks=min(grammar.longest, 256))
+        limited = {**job.gen_kwargs, "max_gen_toks": min(grammar.longest, 256)}
         behind = [self._behind(job.messages[0], str(reasons), before, opening)]
         gap, held = "", replace(grammar, opening=None, may_lead=False)
         if self._model.is_chat:
             gap, held = grammar.behind_opening()
-        job = replace(job, messages=behind, options=limited, grammar=held)
+        job = replace(job, messages=behind, gen_kwargs=limited, grammar=held)
         (answer,) = await self._caller.generate(job)
         return Reply(f"{before}{gap}{answer}", finish=answer.finish, reasoning=reasons.reasoning)
 

@@ -7,7 +7,7 @@ own seed, or they would all be the same text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -30,21 +30,13 @@ class GenerationJob:
     task: str
     indices: tuple[int, ...]
     messages: list[Any]
-    options: GenerationOptions
+    gen_kwargs: Mapping[str, Any]
+    """The arguments under their usual names: ``until``, ``max_gen_toks``, ``temperature`` and others."""
     seed: int
     stops: tuple[str, ...]
     """Where replies are cut if the server did not."""
     grammar: Grammar | None = None
     """What the reply to its one prompt is held to."""
-
-    def gen_kwargs(self) -> dict[str, Any]:
-        """The arguments under their usual names, as a new dict for every attempt."""
-        return {
-            "until": list(self.options.until),
-            "max_gen_toks": self.options.max_gen_toks,
-            "temperature": self.options.temperature,
-            **self.options.extra,
-        }
 
 
 class GenerationJobs:
@@ -56,7 +48,8 @@ class GenerationJobs:
     def __init__(self, model: TemplateAPI, from_tokens: bool) -> None:
         self._model = model
         self._from_tokens = from_tokens
-        self._last: tuple[Mapping[str, Any], GenerationOptions, int] | None = None
+        self._eos = model.eos_string
+        self._last: tuple[Mapping[str, Any], Mapping[str, Any], int] | None = None
 
     def made(self, requests: Iterable[GenerateRequest]) -> Iterator[GenerationJob]:
         size = self._model.batch_size
@@ -65,7 +58,7 @@ class GenerationJobs:
             if size == 1 or job.grammar is not None:
                 yield job
                 continue
-            key = (job.task, job.seed, id(job.options))
+            key = (job.task, job.seed, id(job.gen_kwargs))
             batch = batches.setdefault(key, job)
             if batch is not job:
                 batch.indices += job.indices
@@ -91,10 +84,8 @@ class GenerationJobs:
         texts = [model.render(request.context) for _, request in ahead]
         encoded = model.encode_texts(texts)
         for (index, request), text, tokens in zip(ahead, texts, encoded, strict=True):
-            options, _ = self._options(request)
-            room = prompt_room(
-                request, options.max_gen_toks, window=model.max_length, argument="max_length"
-            )
+            limit = self._options(request)[0]["max_gen_toks"]
+            room = prompt_room(request, limit, window=model.max_length, argument="max_length")
             cut = model.planner.cut_prompt(len(tokens), room)
             if model.tokenized_requests:
                 prompt: Any = tokens[cut:] or [model.prefix_token_id]
@@ -103,16 +94,17 @@ class GenerationJobs:
             yield self._job(index, request, prompt)
 
     def _job(self, index: int, request: GenerateRequest, prompt: Any) -> GenerationJob:
-        options, seed = self._options(request)
-        if options.temperature or self._model.always_samples:
-            seed += repeat_number(request)
-        eos = self._model.eos_string
-        stops = () if request.keeps_tail else (*options.until, *([eos] if eos else ()))
+        gen_kwargs, seed = self._options(request)
+        number = repeat_number(request)
+        if number and (gen_kwargs["temperature"] or self._model.always_samples):
+            seed += number
+        stops = (*gen_kwargs["until"], self._eos)
+        cut_at = () if request.keeps_tail else tuple(stop for stop in stops if stop)
         return GenerationJob(
-            request.task, (index,), [prompt], options, seed, stops, request.grammar
+            request.task, (index,), [prompt], gen_kwargs, seed, cut_at, request.grammar
         )
 
-    def _options(self, request: GenerateRequest) -> tuple[GenerationOptions, int]:
+    def _options(self, request: GenerateRequest) -> tuple[Mapping[str, Any], int]:
         """The arguments of a request and its seed; one object for all with the same arguments."""
         if request.media is not None:
             raise ModelError(
@@ -123,8 +115,13 @@ class GenerationJobs:
             options = GenerationOptions.from_kwargs(
                 request.gen_kwargs, max_gen_toks=self._model.max_gen_toks
             )
-            extra = dict(options.extra)
-            seed = extra.pop("seed", None)
+            gen_kwargs = {
+                "until": list(options.until),
+                "max_gen_toks": options.max_gen_toks,
+                "temperature": options.temperature,
+                **options.extra,
+            }
+            seed = gen_kwargs.pop("seed", None)
             seed = self._model.seed if seed is None else int(seed)
-            self._last = (request.gen_kwargs, replace(options, extra=extra), seed)
+            self._last = (request.gen_kwargs, gen_kwargs, seed)
         return self._last[1], self._last[2]

@@ -6,16 +6,12 @@ asked for is an ``UnfitReply`` that says what is wrong with it, never a score or
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
-from lm_eval.errors import MissingExtraError, ModelError
+from lm_eval.errors import ModelError
 from lm_eval.formats.readers.reply import find_thinking
-from lm_eval.models.api.settings import INSTALL_EXTRA
-from lm_eval.models.sampling import valid_text
 from lm_eval.requests import Reply
 from lm_eval.requests.values import Usage
 
@@ -75,44 +71,6 @@ def shown(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-# JSON
-
-
-def encoded(payload: Any) -> bytes:
-    """A request's body as JSON."""
-    try:
-        return _orjson().dumps(payload)  # type: ignore[no-any-return]
-    except TypeError:  # half a surrogate pair, or a number type of a package
-        return valid_text(json.dumps(payload, ensure_ascii=False, default=_plain)).encode()
-
-
-def decoded(body: bytes) -> Any:
-    """A reply's JSON: an object or a list. Anything else counts as a broken reply."""
-    value = _orjson().loads(body)
-    if not isinstance(value, dict | list):
-        raise ValueError(f"it is JSON, but neither an object nor a list: {shown(value)}")
-    return value
-
-
-@cache
-def _orjson() -> Any:
-    try:
-        import orjson
-    except ImportError as error:
-        raise MissingExtraError(
-            f"Models behind a server need orjson ({error}).", install=INSTALL_EXTRA
-        ) from error
-    return orjson
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "item"):
-        return value.item()
-    raise ModelError(
-        f"A request cannot contain {type(value).__name__} {value!r}: use plain values."
-    )
-
-
 # Generated text
 
 
@@ -155,8 +113,6 @@ def _text(content: Any) -> str:
 
 def as_reply(text: Any, outputs: Any, index: int) -> Reply:
     """A parser's text as a ``Reply``; why it ended is known if the reply has OpenAI's shape."""
-    if isinstance(text, Reply):
-        return text
     finish = None
     if isinstance(outputs, Mapping) and isinstance(outputs.get("choices"), list):
         choices = choices_of(outputs)

@@ -122,7 +122,7 @@ class Servers:
 
     async def take(self, but: Collection[Server] = ()) -> Server:
         """A slot at one of the servers, not of ``but`` if there is another; to be given back."""
-        only = 0 if len(self.all) == 1 else ONLY.get()
+        only = ONLY.get()
         while only is None:
             self._try_again()
             turn = self._in_turn()
@@ -179,21 +179,17 @@ class Servers:
 
     def _refused(self, server: Server) -> None:
         """Leave a server alone for a while that asks for less without saying for how long."""
-        if self._is_shared and not server.pace.is_paused:
+        if ONLY.get() is None and not server.pace.is_paused:
             server.refusals += 1
             server.pace.pause(min(_LONGEST_OUT_S, _FIRST_PAUSE_S * 2.0 ** min(server.refusals, 16)))
 
     def _count_fault(self, server: Server, failure: Failure) -> None:
         """Enough faults take a server out."""
-        server.faults += self._is_shared
-        is_bad = failure.is_unreachable or server.faults >= FAULTS_IN_A_ROW
-        if self._is_shared and server.is_in and is_bad:
+        if ONLY.get() is not None:
+            return
+        server.faults += 1
+        if server.is_in and (failure.is_unreachable or server.faults >= FAULTS_IN_A_ROW):
             self.take_out(server, failure.text)
-
-    @property
-    def _is_shared(self) -> bool:
-        """Whether the request at hand may go to any of several servers."""
-        return len(self.all) > 1 and ONLY.get() is None
 
     def take_out(self, server: Server, why: str) -> None:
         """Send it nothing until it answers again."""

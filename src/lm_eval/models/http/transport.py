@@ -89,20 +89,23 @@ class Transport:
         urls = (url,) if isinstance(url, str) else url
         servers, suspects = self.servers, dict[Server, Failure]()
         retries = self.options.max_retries if max_retries is None else max_retries
-        schedule = Schedule(retries, timeout_s=self.options.timeout_s)
+        schedule, is_shared = None, len(urls) > 1
         begun_at, attempts, moves, tried = time.monotonic(), 1, len(urls), set[Server]()
         while True:
-            server = await servers.take(but=tried)
+            server = await servers.take(but=tried) if is_shared else servers.all[0]
             try:
                 outcome = await self._send(urls[server.number], server.pace, body, headers, decode)
             finally:
-                servers.give_back(server)
+                if is_shared:
+                    servers.give_back(server)
             if not isinstance(outcome, Failure):
-                servers.answered(server, suspects)
+                if is_shared:
+                    servers.answered(server, suspects)
                 return Received(outcome, attempts)
             tried = {server, *suspects}
+            schedule = schedule or Schedule(retries, timeout_s=self.options.timeout_s)
             wait_s: float | None = 0.0
-            if servers.failed(server, outcome, suspects) and moves:
+            if is_shared and servers.failed(server, outcome, suspects) and moves:
                 moves -= 1
             else:
                 wait_s = self._wait(schedule, outcome, begun_at)
