@@ -223,7 +223,10 @@ def test_wrong_values_of_flags(work: Workplace) -> None:
     said(run(work, "--output_path", "nuggets.jsonl"), "nuggets.jsonl")
     said(work.cli("rn"), "Did you mean 'run'?")
     said(work.cli("compare", *DATA, *REPLY, "--prompt_types", "short_cot"), "nothing to compare")
-    said(work.cli("compare", *DATA, *REPLY, "--prompt_types", "a,b"), "--prompt_types: prompt_type must be one of")
+    said(
+        work.cli("compare", *DATA, *REPLY, "--prompt_types", "a,b"),
+        "--prompt_types: prompt_type must be one of",
+    )
     said(work.cli("preview", "--item", "4"), "only one item, number 0")
     said(work.cli("preview", *DATA, "--item", "9"), "--item 9", "numbered 0 to 1")
     said(work.cli("score", "answers.jsonl"), "answers.jsonl, line 1", "nuggets")

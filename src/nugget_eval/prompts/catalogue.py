@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, Field, dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, get_args
+from typing import Any, Generic, Literal, TypeVar
 
-from lm_eval.config.fields import shorten
-from lm_eval.errors import ConfigError, did_you_mean, listing
+from lm_eval.config.schema import Key, check, keys_of
+from lm_eval.errors import ConfigError
 from lm_eval.registry import Registry
 from nugget_eval.errors import PromptError, UnknownPromptError
 from nugget_eval.reading.outcome import FORMAT_TYPES, LabelReading
@@ -130,61 +130,33 @@ def define(kind: type[D], values: Mapping[str, Any], *, where: str) -> D:
 
     ``where`` starts every message: the file or the object that the mapping comes from.
     """
-    known = {f.name: f for f in fields(kind)}
-    for key, value in values.items():
-        if key not in known:
-            raise PromptError(
-                f"{where}: unknown field {str(key)!r}.{did_you_mean(str(key), known)} "
-                f"Fields: {listing(known)}."
-            )
-        _check(known[key], value, where)
-    missing = [
-        name
-        for name, f in known.items()
-        if name not in values and f.default is MISSING and f.default_factory is MISSING
-    ]
-    if missing:
-        raise PromptError(f"{where}: {listing(missing)} is missing. Fields: {listing(known)}.")
-    made = kind(**values)
-    _check_whole(made, where)
+    schema = keys_of(kind)
+    for each in fields(kind):
+        words = "a mapping of texts" if "Texts" in str(each.type) else ""
+        is_needed = each.default is each.default_factory is MISSING
+        schema[each.name] = replace(schema[each.name], words=words, is_needed=is_needed)
+    try:
+        check(values, schema, where)
+        made = kind(**values)
+        if isinstance(made, PromptType | Language):
+            for name, parts in made.texts.items():
+                check(parts, _PARTS, where, "texts", name)
+        elif isinstance(made, OutputFormat):
+            check(made.answer, _ANSWER, where, "answer")
+    except ConfigError as error:
+        raise PromptError(str(error)) from None
+    if made.changelog and made.version not in made.changelog:
+        raise PromptError(f"{where}: the changelog has no entry for version {made.version!r}.")
     return made
 
 
-def _check(field: Field[Any], value: Any, where: str) -> None:
-    is_right, wanted = {
-        "bool": (isinstance(value, bool), "true or false"),
-        "OutputWords": (value in get_args(OutputWords), "alone or last"),
-        "Texts": (_is_texts(value), "a mapping of texts"),
-        "Mapping[str, Texts]": (isinstance(value, Mapping), "a mapping"),
-    }.get(str(field.type), (isinstance(value, str), "a text (in quotes)"))
-    if not is_right:
-        raise PromptError(f"{where}: {field.name} cannot be {shorten(value)}. Expected {wanted}.")
+def _part(placeholder: str) -> Key:
+    words = f"a text that holds {placeholder}"
+    return Key(str, words, fits=lambda text: placeholder in text, takes_null=False, is_needed=True)
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(key, str) and isinstance(text, str) for key, text in value.items()
-    )
-
-
-def _check_whole(made: Definition, where: str) -> None:
-    if made.changelog and made.version not in made.changelog:
-        raise PromptError(f"{where}: the changelog has no entry for version {made.version!r}.")
-    if isinstance(made, PromptType | Language):
-        for name, parts in made.texts.items():
-            check_parts(parts, f"{where}: texts.{name}")
-    elif isinstance(made, OutputFormat) and "{label}" not in made.answer.get("item", ""):
-        raise PromptError(f"{where}: answer.item needs {{label}} where the label goes.")
-
-
-def check_parts(parts: Any, where: str) -> None:
-    """Raise unless ``parts`` is what a prompt type says in one language."""
-    if not _is_texts(parts) or set(parts) != {"task", "output"}:
-        raise PromptError(f"{where} must hold the texts task and output, not {shorten(parts)}.")
-    if "{output}" not in parts["output"]:
-        raise PromptError(
-            f"{where}.output needs {{output}} where the output format is to be described."
-        )
+_PARTS = {"task": Key(str, takes_null=False, is_needed=True), "output": _part("{output}")}
+_ANSWER = {"open": Key(str), "item": _part("{label}"), "between": Key(str), "close": Key(str)}
 
 
 # Definitions by name

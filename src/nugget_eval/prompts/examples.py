@@ -11,16 +11,17 @@ import logging
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from lm_eval.errors import ConfigError, did_you_mean, listing
+from lm_eval.config.schema import Key, check
+from lm_eval.errors import ConfigError, listing
 from nugget_eval.errors import PromptError
 from nugget_eval.prompts.catalogue import BUILTIN
 from nugget_eval.prompts.fence import Data
-from nugget_eval.reading.spellings import LABELS
+from nugget_eval.reading.spellings import LABELS, Label
 
 logger = logging.getLogger("nugget_eval.prompts")
 
@@ -123,50 +124,33 @@ def as_example(source: Any, *, where: str = "Example") -> Example:
     if isinstance(source, Example):
         source = {f.name: getattr(source, f.name) for f in fields(Example)}
     if not isinstance(source, Mapping):
-        raise PromptError(f"{where} is not a mapping. It needs {listing(_FIELDS)}.")
-    unknown = [key for key in source if key not in _FIELDS]
-    if unknown:
-        raise PromptError(
-            f"{where}: unknown field {unknown[0]!r}.{did_you_mean(str(unknown[0]), _FIELDS)} "
-            f"Fields: {listing(_FIELDS)}."
-        )
-    query, passage = (_text(source, key, where) for key in ("query", "passage"))
-    lists = {key: _texts(source, key, where) for key in _FIELDS[2:]}
-    return _checked(Example(query, passage, **lists), where)
-
-
-_FIELDS = tuple(f.name for f in fields(Example))
-
-
-def _text(source: Mapping[str, Any], key: str, where: str) -> str:
-    value = source.get(key)
-    if not isinstance(value, str):
-        raise PromptError(f"{where}: {key} must be a text, not {value!r:.60}.")
-    return value
-
-
-def _texts(source: Mapping[str, Any], key: str, where: str) -> tuple[str, ...]:
-    value = source.get(key, ())
-    if not isinstance(value, list | tuple) or not all(isinstance(text, str) for text in value):
-        raise PromptError(f"{where}: {key} must be a list of texts, not {value!r:.60}.")
-    return tuple(value)
-
-
-def _checked(example: Example, where: str) -> Example:
+        raise PromptError(f"{where} is not a mapping. It needs {listing(_SCHEMA)}.")
+    try:
+        check(source, _SCHEMA, where)
+    except ConfigError as error:
+        raise PromptError(str(error)) from None
+    query, passage, *lists = (source.get(key, ()) for key in _SCHEMA)
+    example = Example(query, passage, *map(tuple, lists))
     count = len(example.nuggets)
-    if not count:
-        raise PromptError(f"{where} has no nuggets.")
-    for label in example.labels:
-        if label not in LABELS:
-            raise PromptError(
-                f"{where}: unknown label {label!r}.{did_you_mean(label, LABELS)} "
-                f"Labels: {listing(LABELS)}."
-            )
     for key in ("labels", "snippets", "rationales"):
         size = len(getattr(example, key))
         if size != count and (size or key == "labels"):
             raise PromptError(f"{where} has {count} nuggets and {size} {key}. Give one for each.")
     return example
+
+
+_TEXT = Key(str, takes_null=False, is_needed=True)
+_TEXTS = Key(Sequence[str], "a list of texts", takes_null=False)
+_SCHEMA = {
+    "query": _TEXT,
+    "passage": _TEXT,
+    "nuggets": replace(_TEXTS, words="a list of at least one text", fits=bool, is_needed=True),
+    "labels": Key(
+        Sequence[Label], f"a list of {listing(LABELS)}", takes_null=False, is_needed=True
+    ),
+    "snippets": _TEXTS,
+    "rationales": _TEXTS,
+}
 
 
 def _json_rows(path: Path) -> Iterator[tuple[str, Any]]:

@@ -24,7 +24,12 @@ def test_every_documented_value_can_be_set() -> None:
 @pytest.mark.parametrize(
     ("section", "name", "value", "said"),
     [
-        ("model", "prompt_type", "shortcot", "one of no_reasoning, short_cot, long_cot, legacy, optimized"),
+        (
+            "model",
+            "prompt_type",
+            "shortcot",
+            "one of no_reasoning, short_cot, long_cot, legacy, optimized",
+        ),
         ("model", "format_type", "jsom", "Did you mean 'json'?"),
         ("model", "promt_type", "short_cot", "Did you mean 'prompt_type'?"),
         ("model", "backend", "dumy", "Did you mean 'dummy'?"),

@@ -304,11 +304,14 @@ def test_examples_come_from_files(tmp_path: Path) -> None:
     ("row", "message"),
     [
         ("{broken", "line 2 is not JSON"),
-        ('{"query": "q"}', "passage must be a text"),
-        ('{"query": "q", "passage": "p", "nuggets": [], "labels": []}', "has no nuggets"),
+        ('{"query": "q"}', "needs `passage`: a text"),
+        (
+            '{"query": "q", "passage": "p", "nuggets": [], "labels": []}',
+            "nuggets must be a list of at least one text",
+        ),
         (
             '{"query": "q", "passage": "p", "nuggets": ["n"], "labels": ["suport"]}',
-            "Did you mean 'support'",
+            "Entry 1 is 'suport'",
         ),
         (
             '{"query": "q", "passage": "p", "nuggets": ["n"], "labels": []}',
