@@ -6,7 +6,6 @@ them were read, for the results file.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -40,7 +39,7 @@ from lm_eval.data.hub.repository import (
 from lm_eval.data.hub.settings import HubSettings, hub_settings
 from lm_eval.data.splits import HUB_ONLY, FileLoader, Splits
 from lm_eval.data.table import Table
-from lm_eval.errors import DataError, LmEvalWarning, MissingExtraError, did_you_mean, listing
+from lm_eval.errors import DataError, MissingExtraError, did_you_mean, listing
 
 MAIN = "main"
 _PARTIAL = "partial-"
@@ -224,7 +223,6 @@ def splits_on_hub(
         return _from_library(path, name, kwargs)
 
     say_that_code_is_not_run(path, kwargs)
-    _say_what_has_no_effect(path, kwargs)
     options = {key: value for key, value in kwargs.items() if key not in HUB_ONLY}
     data_files, folder = options.pop("data_files", None), options.pop("data_dir", None)
     type_name = None
@@ -276,17 +274,6 @@ def is_cached(
         return all(map(data.repo.is_here, data.files_of(name_there)))
     except DataError:
         return False
-
-
-def _say_what_has_no_effect(path: str, kwargs: Mapping[str, Any]) -> None:
-    instead = {"cache_dir": "set HF_HUB_CACHE", "token": "set HF_TOKEN"}
-    for name in instead.keys() & kwargs.keys():
-        warnings.warn(
-            f"{path}: {name} in dataset_kwargs has no effect; {instead[name]}, or write `loader: "
-            "datasets` beside it.",
-            LmEvalWarning,
-            stacklevel=2,
-        )
 
 
 LOADERS = ("hub", "datasets")
