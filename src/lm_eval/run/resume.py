@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -192,11 +192,6 @@ def _say_not_kept(model: LM) -> None:
         )
 
 
-def request_keys(identity: Mapping[str, Any], *, is_shared: bool) -> RequestKeys:
-    """The keys of a model's requests, in a store that runs share or in a run's own."""
-    return RequestKeys(identity, by_place=not is_shared)
-
-
 def _opened_cache(path: str, identity: Mapping[str, Any]) -> AnswerCache:
     """The store that ``--use_cache`` names: a file, or a folder for one."""
     from lm_eval.answers.store import AnswerStore
@@ -204,7 +199,7 @@ def _opened_cache(path: str, identity: Mapping[str, Any]) -> AnswerCache:
     file = Path(path).expanduser()
     if path.endswith(("/", "\\")) or file.is_dir():
         file /= "answers.sqlite"
-    return AnswerCache(AnswerStore(file), request_keys(identity, is_shared=True), is_shared=True)
+    return AnswerCache(AnswerStore(file), RequestKeys(identity, by_place=False), is_shared=True)
 
 
 def _opened_run_store(
@@ -217,7 +212,7 @@ def _opened_run_store(
     store = _free_store(folder, key)
     if store is None:
         return None
-    return AnswerCache(store, request_keys(identity, is_shared=False), is_shared=False)
+    return AnswerCache(store, RequestKeys(identity, by_place=True), is_shared=False)
 
 
 def _free_store(folder: Path, key: str) -> AnswerStore | None:
@@ -226,26 +221,21 @@ def _free_store(folder: Path, key: str) -> AnswerStore | None:
 
     start = f".unfinished-{key}"
     known = sorted(folder.glob(f"{start}*.sqlite"), key=lambda p: (-_size(p), p.name))
-    for path in known:
+    for path in chain(known, _new_names(folder, start, known)):
         try:
             return AnswerStore(path, alone=True)
         except StoreInUseError:
             _warn_of_another(path)
-        except StoreError as error:  # damaged, or of another release
-            warnings.warn(f"{error} Until then it begins anew.", LmEvalWarning, stacklevel=2)
-    for path in _new_names(folder, start, known):
-        try:
-            return AnswerStore(path, alone=True)
-        except StoreInUseError:  # made by another process in this moment
-            _warn_of_another(path)
         except StoreError as error:
-            warnings.warn(
-                f"{error} The run goes on, but would have to start anew if it died.",
-                LmEvalWarning,
-                stacklevel=2,
-            )
-            return None
+            is_old = path in known  # damaged, or of another release
+            after = "Until then it begins anew." if is_old else _NOT_KEPT_NOW
+            warnings.warn(f"{error} {after}", LmEvalWarning, stacklevel=2)
+            if not is_old:
+                break
     return None
+
+
+_NOT_KEPT_NOW = "The run goes on, but would have to start anew if it died."
 
 
 def _warn_of_another(path: Path) -> None:
@@ -290,7 +280,7 @@ def keys_of(run: Run, model: LM, model_args: Mapping[str, Any]) -> RequestKeys |
     identity = _identity(run, model, model_args)
     if identity is None:
         return None
-    return request_keys(identity, is_shared=run.use_cache is not None)
+    return RequestKeys(identity, by_place=run.use_cache is None)
 
 
 def opened_store(
