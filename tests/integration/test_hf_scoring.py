@@ -143,11 +143,11 @@ def test_wrong_scores_are_found_and_not_used() -> None:
     assert_scores(meddling, list(tree.score(TokenTree(spans))), spans)
     assert tree.fallbacks == len(spans)
     (note,) = tree.notes
-    assert "went through the model as a whole: with the prefix cache, the score" in note
+    assert "The prefix cache was not used: with it, the score of a text was off by" in note
 
 
 def test_no_answer_is_given_before_the_check() -> None:
-    """Trees that go wrong only for long texts still serve the short ones, each answered once."""
+    """Trees that go wrong only for long texts serve no text, and each is answered once."""
     model = make_model("gpt2", "sdpa")
 
     class Confused(type(model)):  # type: ignore[misc]  # known at run time only
@@ -162,8 +162,7 @@ def test_no_answer_is_given_before_the_check() -> None:
     spans = spans_of([*MANY_DOCS, *long])
     tree = scorer(confused, tokens_at_once=64)
     assert_scores(confused, list(tree.score(TokenTree(spans))), spans)
-    assert tree.fallbacks == 8
-    assert "Texts of 32 tokens and more" in tree.notes[0]
+    assert tree.fallbacks == len(spans)
 
 
 def test_texts_that_do_not_fit_the_budget_fall_back() -> None:

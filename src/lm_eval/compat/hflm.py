@@ -20,7 +20,7 @@ from lm_eval.errors import ModelError
 from lm_eval.models.base import EncodedPair, TemplateLM, overridden
 from lm_eval.models.hf import loading
 from lm_eval.models.hf.auto_batch import AutoBatch
-from lm_eval.models.hf.endings import Endings, StopStrings, ending_tokens
+from lm_eval.models.hf.endings import MARGIN, TOKENS_PER_CHARACTER, Endings, ending_tokens
 from lm_eval.models.hf.engine import HFEngine
 from lm_eval.models.hf.forward import input_length, mask, padded
 from lm_eval.models.hf.generation import without_settings
@@ -435,6 +435,23 @@ class HFMethods(LocalLM, TemplateLM, ABC):
         ends = {*ending_tokens(self.model, self.tokenizer), self.eot_token_id, self._pad}
         is_cut = len(answer) < len(text) or len(tokens) < limit or bool(ends & {*tokens})
         return Reply(answer, finish="stop" if is_cut else "length", reasoning=reasoning)
+
+
+class StopStrings:
+    """Tells ``generate`` which rows have a stop string in what was generated."""
+
+    def __init__(self, tokenizer: Any, stops: Sequence[str], start: int) -> None:
+        self._tokenizer = tokenizer
+        self._stops = stops
+        self._start = start
+        self._tail = TOKENS_PER_CHARACTER * max(map(len, stops), default=0) + MARGIN
+
+    def __call__(self, input_ids: Any, *_: Any, **__: Any) -> Any:
+        import torch
+
+        tails = self._tokenizer.batch_decode(input_ids[:, self._start :][:, -self._tail :])
+        ended = [any(stop in tail for stop in self._stops) for tail in tails]
+        return torch.tensor(ended, device=input_ids.device)
 
 
 def _add_scores(span: Span, logprobs: Any) -> None:

@@ -16,8 +16,8 @@ from lm_eval.models.sampling import split_reasoning
 from lm_eval.requests import Reply
 from lm_eval.requests.options import cut_at_stop
 
-_TOKENS_PER_CHARACTER = 4  # a character can be four byte tokens
-_MARGIN = 8
+TOKENS_PER_CHARACTER = 4  # a character can be four byte tokens
+MARGIN = 8
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class GrowingRow:
         longest = max(map(len, self.job.until), default=0)
         if isinstance(self.endings.think_end, str):
             longest = max(longest, len(self.endings.think_end))
-        self._tail = _TOKENS_PER_CHARACTER * longest + _MARGIN
+        self._tail = TOKENS_PER_CHARACTER * longest + MARGIN
 
     def add(self, token: int) -> bool:
         """Add the next token; True if the text ends with it."""
@@ -138,23 +138,6 @@ class GrowingRow:
         if self.constraint is not None:
             return self.job.reasoning, self.tokens.decode(self.ids)
         return split_reasoning(self.ids, self.endings.think_end, self.tokens.decode)
-
-
-class StopStrings:
-    """Tells ``generate`` which rows have a stop string in what was generated."""
-
-    def __init__(self, tokenizer: Any, stops: Sequence[str], start: int) -> None:
-        self._tokenizer = tokenizer
-        self._stops = stops
-        self._start = start
-        self._tail = _TOKENS_PER_CHARACTER * max(map(len, stops), default=0) + _MARGIN
-
-    def __call__(self, input_ids: Any, *_: Any, **__: Any) -> Any:
-        import torch
-
-        tails = self._tokenizer.batch_decode(input_ids[:, self._start :][:, -self._tail :])
-        ended = [any(stop in tail for stop in self._stops) for tail in tails]
-        return torch.tensor(ended, device=input_ids.device)
 
 
 def ending_tokens(model: Any, tokenizer: Any) -> frozenset[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -71,11 +71,14 @@ class PlainScorer:
 
     def _apart(self, groups: list[list[Span]]) -> Iterator[list[list[Span]]]:
         """Lists of groups whose texts do not change each other's scores."""
-        if self._switch is None:
+        switch = self._switch
+        if switch is None:
             yield groups
             return
-        for part in self._switch.apart(groups, input_length):
-            if self._switch.grows:
+        yield [group for group in groups if input_length(group) <= switch.length]
+        beyond = [group for group in groups if input_length(group) > switch.length]
+        for part in [[group] for group in beyond] if switch.grows else [beyond]:
+            if switch.grows:
                 forget_lengths(self.model)
             yield part
 
@@ -261,12 +264,6 @@ class RopeSwitch:
 
     length: int
     grows: bool
-
-    def apart(self, items: Sequence[T], length: Callable[[T], int]) -> Iterator[list[T]]:
-        """The items in lists that may go together."""
-        yield [item for item in items if length(item) <= self.length]
-        beyond = [item for item in items if length(item) > self.length]
-        yield from [[item] for item in beyond] if self.grows else [beyond]
 
 
 def find_rope_switch(config: Any) -> RopeSwitch | None:

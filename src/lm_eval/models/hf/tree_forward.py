@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import copy
 import functools
-import os
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from lm_eval.models.hf.forward import find_rope_switch, score_rows, takes, virtual_tokens
@@ -322,16 +322,7 @@ def free_memory(device: Any) -> int:
     device = torch.device(device)
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            facts = dict(line.split(":", 1) for line in file)
+    with suppress(OSError, KeyError), open("/proc/meminfo", encoding="ascii") as file:
+        facts = dict(line.split(":", 1) for line in file)
         return int(facts["MemAvailable"].split()[0]) * 1024
-    except (OSError, KeyError):
-        return _physical_memory() // 2
-
-
-def _physical_memory() -> int:
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):  # not on Windows
-        return _UNKNOWN_MEMORY
+    return _UNKNOWN_MEMORY

@@ -1,8 +1,8 @@
 """Log-probs of token spans from a transformers model, each shared beginning evaluated once.
 
 ``token_tree`` says what to evaluate when; ``tree_forward`` evaluates it. Not every model evaluates a
-tree correctly: the first results are compared with ordinary passes, and texts for which they differ, or
-whose keys and values need too much memory, are scored by ordinary passes.
+tree correctly: the first results are compared with ordinary passes. If they differ, all texts are scored
+by ordinary passes, as are those whose keys and values need too much memory.
 
 On a CPU a pass of a few hundred tokens is too small to keep several cores busy: they wait for each other
 after every step. Large trees are therefore cut into *lanes*, one for each thread.
@@ -44,7 +44,6 @@ TOKENS_AT_ONCE = 512
 _FEWEST_AT_ONCE = 64
 _LOGITS_BYTES = 2**27
 _CHECKED_DOCS = 2
-_CHECKS_AFTER_AN_ERROR = 8
 _MOST_LANES = 4
 _SHORTEST_LANE = 2048
 """The fewest tokens for which another thread pays."""
@@ -74,13 +73,10 @@ class TreeScorer:
         self._device = device
         self._plain = plain
         self._kv_budget = kv_budget
-        self._check_docs = _CHECKED_DOCS
         self._tokens_at_once = tokens_at_once
         self._lanes = lanes
         self._checked = 0
         self._switch = find_rope_switch(model.config)
-        self._too_long: float = self._switch.length + 1 if self._switch else math.inf
-        self._largest_error = 0.0
         self._lacking_memory = 0
         self._beyond_switch = 0
         self._refusal = refusal(model)
@@ -102,15 +98,10 @@ class TreeScorer:
                 f"The prefix cache was not used: {self._refusal}. Texts went through the model as a "
                 "whole, which is slower and gives the same scores."
             )
-        elif self._largest_error:
-            notes.append(
-                f"Texts of {self._too_long} tokens and more went through the model as a whole: with "
-                f"the prefix cache, the score of one was off by {self._largest_error:.2g}."
-            )
-        elif self._beyond_switch:
+        elif self._beyond_switch and self._switch:
             notes.append(
                 f"{self._beyond_switch} texts went through the model as a whole: beyond "
-                f"{self._too_long - 1} tokens it encodes positions differently, so that they share no "
+                f"{self._switch.length} tokens it encodes positions differently, so that they share no "
                 "beginning with shorter ones."
             )
         if self._lacking_memory:
@@ -124,7 +115,7 @@ class TreeScorer:
     def score(self, tree: TokenTree) -> Iterator[Span]:
         """The spans of a tree with their scores, as they are ready, in an order of their own.
 
-        If that fails, less of the tree is tried again, and the rest scored ordinarily.
+        If memory runs out, smaller pieces are tried; if the model cannot do it, ordinary passes follow.
         """
         self.tokens_needed += tree.size
         while tree.size:
@@ -144,15 +135,15 @@ class TreeScorer:
         if self._refusal is not None:
             return TokenTree(), list(tree.spans())
         fits = self._kv_tokens() - min(_FEWEST_AT_ONCE, self._tokens_at_once)
-        most = min(fits, self._too_long - 1)
+        most = min(fits, self._switch.length) if self._switch else fits
         if tree.longest <= most:
             return tree, []
         spans = list(tree.spans())
         others = [span for span in spans if len(span.inputs) > most]
         count = len(_one_per_text(others))
-        if fits < self._too_long - 1:
+        if most == fits:
             self._lacking_memory += count
-        elif not self._largest_error:
+        else:
             self._beyond_switch += count
         return TokenTree(span for span in spans if len(span.inputs) <= most), others
 
@@ -182,7 +173,7 @@ class TreeScorer:
         for chunk in first:
             held += self._take(chunk, self._evaluate(forward, chunk))
             if self._checked < tree.longest:
-                if not (trial.is_done if trial else self._has_enough(held)):
+                if not (trial.is_done if trial else len(_one_per_text(held)) >= _CHECKED_DOCS):
                     continue
                 self._check(held, trial)
                 self._checked = tree.longest
@@ -261,11 +252,10 @@ class TreeScorer:
     def _begin(self, forward: TreeForward, tree: TokenTree) -> _Trial | None:
         """Evaluate the longest text as a whole: as a reference, and to continue its beginning.
 
-        Not if layers have windows, or after an error: then what is compared must be chosen with more
-        care.
+        Not if layers have windows: then what is compared must be chosen with more care.
         """
         opening = tree.opening()
-        if opening is None or forward.has_windows or self._largest_error:
+        if opening is None or forward.has_windows:
             return None
         trial = _Trial(opening, tree.longest_text)
         try:
@@ -276,9 +266,6 @@ class TreeScorer:
         self.tokens_pushed += trial.text.end
         self.tokens_checked += trial.text.end - opening.end
         return trial
-
-    def _has_enough(self, held: Sequence[Span]) -> bool:
-        return len(_one_per_text(held)) >= self._check_docs
 
     def _limits(self, at_once: int) -> Limits:
         row = 4 * vocabulary_size(self._model)
@@ -310,31 +297,23 @@ class TreeScorer:
     # -- ordinary passes ---------------------------------------------------------------------
 
     def _check(self, spans: Sequence[Span], trial: _Trial | None) -> None:
-        """Compare some scores with those of ordinary passes, which a trial has already made.
-
-        If one differs, texts of about that length and longer are no longer scored in trees: a fault,
-        such as a window that a model applies in its own way, shows from some length on.
-        """
+        """Compare some scores with those of ordinary passes, which a trial has already made."""
         if trial:
             sample, plain = trial.text.spans, trial.plain
         else:
-            sample = _sample(_one_per_text(spans), self._check_docs)
+            sample = _sample(_one_per_text(spans), _CHECKED_DOCS)
             plain = [_unscored(span) for span in sample]
             list(self._plain(plain))
             pushed = sum(len(span.inputs) for span in sample)
             self.tokens_checked += pushed
             self.tokens_pushed += pushed
-        errors = [self._error(span, other) for span, other in zip(sample, plain, strict=True)]
-        if any(errors):
-            # The longest: beside it, shorter texts may be wrong that are right without it.
-            longest = max(len(s.inputs) for s, e in zip(sample, errors, strict=True) if e)
-            self._too_long = min(self._too_long, 2 ** (longest.bit_length() - 1))
-            self._largest_error = max(self._largest_error, *errors)
-            self._check_docs = max(self._check_docs, _CHECKS_AFTER_AN_ERROR)
+        error = max(
+            score_error(self._model, span.logprob, other.logprob, len(span.targets))
+            for span, other in zip(sample, plain, strict=True)
+        )
+        if error:
+            self._refusal = f"with it, the score of a text was off by {error:.2g}"
             raise _TreeError
-
-    def _error(self, span: Span, plain: Span) -> float:
-        return score_error(self._model, span.logprob, plain.logprob, len(span.targets))
 
     def _rescore_non_finite(self, spans: Sequence[Span]) -> Iterator[Span]:
         """The spans; those whose log-prob is not finite are scored again, by ordinary passes."""
