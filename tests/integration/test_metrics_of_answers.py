@@ -168,7 +168,7 @@ def test_majorities_go_by_the_metric_that_is_the_score(monkeypatch: pytest.Monke
         return [f"The final answer is {replies[at % 5]}" for at, _ in enumerate(requests)]
 
     monkeypatch.setattr(FixedLM, "generate_until", answered)
-    task = text_task(doc_to_target="{{ ['x', '\\\\dfrac{2}{4}'] }}", repeats=5)
+    task = text_task(doc_to_target="{{ ['x', '\\\\sqrt{1/4}'] }}", repeats=5)
     plain, by_value = scores(**task), scores(**task, primary_metric="math_equal")
     assert (plain["maj@5,none"], by_value["maj@5,none"]) == (0.0, 1.0)
     assert by_value["math_equal,none"] == pytest.approx(3 / 5)

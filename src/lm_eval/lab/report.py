@@ -39,12 +39,13 @@ class Section:
     table: FittingTable | None = None
     lines: Sequence[ReportLine] = ()
     notes: Sequence[str] = ()
+    label_width: int = LABEL_WIDTH
 
     def parts(self) -> Iterator[list[RenderableType]]:
         """What is printed, block by block."""
         yield [Paragraph("", self.title, "bold")] if self.title else []
         yield [] if self.table is None else [self.table]
-        yield [_line(line) for line in self.lines]
+        yield [_line(line, self.label_width) for line in self.lines]
         yield [Paragraph("! ", visible(note), "yellow") for note in self.notes]
 
     def markdown(self, level: int) -> Iterator[list[str]]:
@@ -86,16 +87,16 @@ def in_text(lines: Iterable[ReportLine]) -> list[str]:
     ]
 
 
-def _line(line: ReportLine) -> RenderableType:
-    return _Hanging(line) if line.label is not None else Paragraph("", line.text)
+def _line(line: ReportLine, width: int) -> RenderableType:
+    return _Hanging(line, width) if line.label is not None else Paragraph("", line.text)
 
 
 class _Hanging:
     """A line after a label, which may have a colour of its own; its later lines indented to match."""
 
-    def __init__(self, line: ReportLine) -> None:
+    def __init__(self, line: ReportLine, width: int) -> None:
         self._label = line.label or ""
-        self._paragraph = Paragraph(f"{self._label:{LABEL_WIDTH - 1}} ", line.text)
+        self._paragraph = Paragraph(f"{self._label:{width - 1}} ", line.text)
 
     def __rich_console__(self, console: Console, options: Any) -> Iterator[RenderableType]:
         for index, text in enumerate(self._paragraph.__rich_console__(console, options)):

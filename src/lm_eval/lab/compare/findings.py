@@ -303,9 +303,10 @@ def findings_report(blocks: Sequence[Comparison]) -> list[Section]:
         return finding_sections(blocks[0])
     more = len(blocks) - MOST_TASKS
     lines = [ReportLine(visible(block.task), summary(block)) for block in blocks[:MOST_TASKS]]
+    width = max(len(line.label or "") for line in lines) + 2
     if more > 0:
         lines.append(ReportLine(None, f"{more} more tasks are compared by the command below."))
-    return [Section(lines=lines)]
+    return [Section(lines=lines, label_width=width)]
 
 
 def finding_sections(comparison: Comparison, more: Sequence[ReportLine] = ()) -> list[Section]:
