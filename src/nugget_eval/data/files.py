@@ -1,11 +1,11 @@
 """Files of a nugget evaluation in and out, a record at a time, and what two files have in common.
 
-Files of castorini's nuggetizer come back byte for byte: unknown keys, their order and the spelling of a
-line that was not changed are kept.
+Objects of castorini's nuggetizer come back as they were: unknown keys, values and their order are kept.
 """
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ from nugget_eval.data.records import (
     nugget_ids,
     with_labels,
 )
-from nugget_eval.data.rows import Record, Row, read_rows, to_line
+from nugget_eval.data.rows import Record, Row, read_rows
 from nugget_eval.files import ASSIGNMENTS
 from nugget_eval.reading.spellings import RANK, Label
 
@@ -76,12 +76,13 @@ def write_records(path: str | Path, records: Iterable[Record]) -> None:
 
     ``records`` may be a generator that reads the file that is being written.
     """
-    _write(path, (to_line(record.to_row(), record.source) for record in records))
+    write_rows(path, (record.to_row() for record in records))
 
 
 def write_rows(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write objects as JSONL."""
-    _write(path, (to_line(row, None) for row in rows))
+    with output_file(path) as file:
+        file.writelines(f"{json.dumps(row)}\n" for row in rows)
 
 
 def match_topics(
@@ -249,8 +250,3 @@ def _read(
                 raise row.error(f"{what!r} is already there ({first_line[name]}). Remove one.")
             first_line[name] = row.place
         yield record
-
-
-def _write(path: str | Path, lines: Iterable[str]) -> None:
-    with output_file(path) as file:
-        file.writelines(f"{line}\n" for line in lines)

@@ -12,17 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
-from nugget_eval.data.rows import (
-    Record,
-    Row,
-    Source,
-    listed,
-    merged,
-    or_empty,
-    or_none,
-    shown,
-    stored,
-)
+from nugget_eval.data.rows import Record, Row, merged, shown, stored
 from nugget_eval.reading.spellings import LABELS, Label, label_of
 
 Importance: TypeAlias = Literal["vital", "okay"]
@@ -46,7 +36,7 @@ class Nugget(Record):
         """The nugget in ``row``; an unknown label or importance is an error with the nearest valid."""
         importance = row.one_of("importance", IMPORTANCES, MISSING)
         kind = cast("Importance | None", importance)
-        return cls(row.text("text"), kind, _label(row), source=row.source)
+        return cls(row.text("text"), kind, _label(row), source=row.values)
 
     def to_row(self) -> dict[str, Any]:
         """This nugget as a file holds it."""
@@ -77,14 +67,10 @@ def _sentences(row: Row, name: str) -> tuple[Sentence, ...]:
     return tuple(Sentence.of(item) for item in row.rows(name))
 
 
-def _rows(values: Sequence[Any], _: Source | None) -> list[dict[str, Any]]:
-    return [value.to_row() for value in values]
-
-
-def _labelled_rows(nuggets: Sequence[Nugget], source: Source | None) -> list[dict[str, Any]]:
+def _labelled_rows(nuggets: Sequence[Nugget], was_read: bool) -> list[dict[str, Any]]:
     """The nuggets of an assignment: other tools expect the label's key, even without a label."""
-    rows = _rows(nuggets, source)
-    return rows if source else [{**row, "assignment": row.get("assignment")} for row in rows]
+    rows = [nugget.to_row() for nugget in nuggets]
+    return rows if was_read else [{**row, "assignment": row.get("assignment")} for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +78,8 @@ class Topic(Record):
     """A query with its nuggets: one line of a nuggets file. TREC RAG 2025 has no queries: ""."""
 
     qid: str = stored(Row.name)
-    query: str = stored(Row.optional_text, write=or_none)
-    nuggets: tuple[Nugget, ...] = stored(_nuggets, write=_rows)
+    query: str = stored(Row.optional_text, is_optional=True)
+    nuggets: tuple[Nugget, ...] = stored(_nuggets)
 
     def to_row(self) -> dict[str, Any]:
         """One object of a nuggets file; nuggetizer writes the query first."""
@@ -106,7 +92,7 @@ class Sentence(Record):
     """A sentence of an answer; a citation is a position in ``references``, or an id."""
 
     text: str = stored(Row.text)
-    citations: tuple[int | str, ...] = stored(Row.names, write=listed, default=())
+    citations: tuple[int | str, ...] = stored(Row.names, default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +102,12 @@ class Answer(Record):
     ``run_id`` is "" if only the file names the run.
     """
 
-    run_id: str = stored(Row.optional_name, write=or_none)
+    run_id: str = stored(Row.optional_name, is_optional=True)
     topic_id: str = stored(Row.name, "topic_id", "qid")
-    topic: str = stored(Row.optional_text, "topic", "query", write=or_none)
-    references: tuple[int | str, ...] = stored(Row.names, write=listed)
+    topic: str = stored(Row.optional_text, "topic", "query", is_optional=True)
+    references: tuple[int | str, ...] = stored(Row.names)
     response_length: int | None = stored(Row.whole_number)
-    answer: tuple[Sentence, ...] = stored(_sentences, write=_rows)
+    answer: tuple[Sentence, ...] = stored(_sentences)
 
     @property
     def qid(self) -> str:
@@ -138,11 +124,11 @@ class Answer(Record):
 class Assignment(Record):
     """The nuggets of a topic with labels for the answer of one run."""
 
-    query: str = stored(Row.optional_text, write=or_empty)
+    query: str = stored(Row.optional_text)
     qid: str = stored(Row.name)
-    answer_text: str = stored(Row.optional_text, write=or_empty)
+    answer_text: str = stored(Row.optional_text)
     response_length: int | None = stored(Row.whole_number)
-    run_id: str = stored(Row.optional_name, write=or_none)
+    run_id: str = stored(Row.optional_name, is_optional=True)
     nuggets: tuple[Nugget, ...] = stored(_nuggets, write=_labelled_rows)
 
     @property
@@ -155,9 +141,9 @@ class Assignment(Record):
 class PassageAssignment(Record):
     """The retrieval form: the nuggets of a topic with labels for one passage."""
 
-    query: str = stored(Row.optional_text, "text", "query", write=or_empty)
+    query: str = stored(Row.optional_text, "text", "query")
     qid: str = stored(Row.name)
-    candidate_text: str = stored(Row.optional_text, write=or_empty)
+    candidate_text: str = stored(Row.optional_text)
     docid: str = stored(Row.name)
     nuggets: tuple[Nugget, ...] = stored(_nuggets, write=_labelled_rows)
 
@@ -172,9 +158,9 @@ class Block(Record):
     """A passage of the original package with the nuggets of its topic, without importance."""
 
     qid: str = stored(Row.name)
-    query: str = stored(Row.optional_text, write=or_none)
-    block: tuple[int | str, ...] = stored(Row.names, write=listed)
-    nuggets: tuple[Nugget, ...] = stored(_nuggets, "block_nuggets_assignment", write=_rows)
+    query: str = stored(Row.optional_text, is_optional=True)
+    block: tuple[int | str, ...] = stored(Row.names)
+    nuggets: tuple[Nugget, ...] = stored(_nuggets, "block_nuggets_assignment")
 
     @property
     def text(self) -> str:
@@ -187,7 +173,7 @@ class Gold(Record):
     """The labels of a topic's nuggets over all its passages."""
 
     qid: str = stored(Row.name)
-    nuggets: tuple[Nugget, ...] = stored(_nuggets, "global_nuggets_assignment", write=_rows)
+    nuggets: tuple[Nugget, ...] = stored(_nuggets, "global_nuggets_assignment")
 
 
 TextRecord: TypeAlias = Assignment | PassageAssignment | Block
@@ -209,7 +195,7 @@ class Metrics(Record):
         scores = {key: row.share(key) for key in row.values if key.endswith("_score")}
         if not scores:
             row.key("strict_vital_score")
-        return cls(row.name("qid"), scores, source=row.source)
+        return cls(row.name("qid"), scores, source=row.values)
 
     def to_row(self) -> dict[str, Any]:
         """One object of a metrics file; an undefined score is null."""

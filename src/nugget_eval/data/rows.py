@@ -6,7 +6,7 @@ Every error names the file, the line, the key and what to do. Nothing here knows
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,25 +17,11 @@ _SHOWN = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
-    """The object that a record was read from, and its line in the file."""
-
-    row: Mapping[str, Any]
-    line: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Row:
     """An object of a JSONL file; ``place`` is ``answers.jsonl, line 3``."""
 
     values: Mapping[str, Any]
     place: str
-    line: str = ""
-
-    @property
-    def source(self) -> Source:
-        """What a record keeps, to be written as it was read."""
-        return Source(self.values, self.line)
 
     def error(self, problem: str) -> DataError:
         """An error about this object."""
@@ -149,7 +135,7 @@ def read_rows(path: str | Path) -> Iterator[Row]:
     """
     for number, line in _lines(path):
         place = f"{path}, line {number}"
-        yield Row(_decoded(line, place), place, line)
+        yield Row(_decoded(line, place), place)
 
 
 def _lines(path: str | Path) -> Iterator[tuple[int, str]]:
@@ -206,42 +192,18 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs)
 
 
-def merged(source: Source | None, values: Mapping[str, Any]) -> dict[str, Any]:
-    """``values`` in the order and spelling of ``source``, whose other keys are kept.
+def merged(source: Mapping[str, Any] | None, values: Mapping[str, Any]) -> dict[str, Any]:
+    """``values`` in the order of ``source``, whose other keys are kept.
 
-    An id that the file has as a number stays one. None adds no key and leaves an empty value as it is.
+    An id that the file has as a number stays one. An empty value adds no key to an object that was read.
     """
-    row = dict(source.row) if source else {}
+    row = dict(source or {})
     for key, value in values.items():
-        if not _says(row, key, value):
+        old = row.get(key)
+        is_same = key in row and (old == value or (isinstance(old, int) and str(old) == value))
+        if not is_same and (value or source is None or (old or old == 0)):
             row[key] = value
     return row
-
-
-def _says(row: Mapping[str, Any], key: str, value: Any) -> bool:
-    """Whether ``row`` holds ``value`` already, maybe in another spelling."""
-    old = row.get(key)
-    if value is None:
-        return not old and old != 0
-    return key in row and (old == value or (isinstance(old, int) and str(old) == value))
-
-
-def spelling(source: Source | None, *names: str) -> str:
-    """Which of ``names`` the file used; the first if it used none."""
-    row = source.row if source else {}
-    return next((name for name in names if row.get(name) is not None), names[0])
-
-
-def to_line(row: Mapping[str, Any], source: Source | None) -> str:
-    """``row`` as one line; the very line it came from if nothing was changed."""
-    if source and source.line and row == source.row:
-        return source.line
-    # As the file had it: letters beyond ASCII as they are, or escaped.
-    if source and not source.line.isascii():
-        line = json.dumps(row, ensure_ascii=False)
-        if line.isascii() or line == line.encode("utf-8", "replace").decode("utf-8"):
-            return line
-    return json.dumps(row)
 
 
 # Records
@@ -253,22 +215,30 @@ R = TypeVar("R", bound="Record")
 def stored(
     read: Callable[..., Any],
     *keys: str,
-    write: Callable[[Any, Source | None], Any] | None = None,
+    write: Callable[[Any, bool], Any] | None = None,
+    is_optional: bool = False,
     default: Any = MISSING,
 ) -> Any:
-    """A field of a record: how ``Row`` reads it, under which keys (its own name), how it is written.
+    """A field of a record: how ``Row`` reads it and under which keys (its own name).
 
-    ``write`` takes the value and the record's source; what it gives goes to ``merged``.
+    ``write`` makes it plain, given whether the record was read. An empty optional field is left out.
     """
-    how = {"read": read, "keys": keys, "write": write}
+    how = {"read": read, "keys": keys, "write": write or _as_written, "is_optional": is_optional}
     return field(metadata=how) if default is MISSING else field(default=default, metadata=how)
+
+
+def _as_written(value: Any, _: bool) -> Any:
+    if not isinstance(value, tuple):
+        return value
+    return [each.to_row() if isinstance(each, Record) else each for each in value]
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
     """Base of the records: read from a row and written into one by how their fields are stored."""
 
-    source: Source | None = field(default=None, compare=False, repr=False, kw_only=True)
+    source: Mapping[str, Any] | None = field(default=None, compare=False, repr=False, kw_only=True)
+    """The object that it was read from."""
 
     @property
     def unit(self) -> str:
@@ -278,35 +248,23 @@ class Record:
     @classmethod
     def of(cls: type[R], row: Row) -> R:
         """The record in ``row``."""
-        values = {name: read(row, *keys) for name, keys, read, _ in _stored_fields(cls)}
-        return cls(**values, source=row.source)
+        values = {
+            name: how["read"](row, *(how["keys"] or (name,)))
+            for name, how in _stored_fields(cls).items()
+        }
+        return cls(**values, source=row.values)
 
     def to_row(self) -> dict[str, Any]:
         """The object that a file holds; keys the record does not know are kept."""
-        values = {}
-        for name, keys, _, write in _stored_fields(type(self)):
-            value = getattr(self, name)
-            key = spelling(self.source, *keys)
-            values[key] = value if write is None else write(value, self.source)
+        values, known = {}, self.source or {}
+        for name, how in _stored_fields(type(self)).items():
+            value = how["write"](getattr(self, name), self.source is not None)
+            names = how["keys"] or (name,)
+            if value or not how["is_optional"] or self.source is not None:
+                values[next((n for n in names if known.get(n) is not None), names[0])] = value
         return merged(self.source, values)
 
 
-def _stored_fields(kind: type[Record]) -> list[tuple[str, tuple[str, ...], Any, Any]]:
-    """Name, keys, read and write of each field that is ``stored``."""
-    known = [(each.name, each.metadata) for each in fields(kind) if each.metadata]
-    return [(name, how["keys"] or (name,), how["read"], how["write"]) for name, how in known]
-
-
-def or_none(value: Any, _: Source | None) -> Any:
-    """None, which adds no key, in place of an empty value."""
-    return value or None
-
-
-def or_empty(value: str, source: Source | None) -> str | None:
-    """The text; an empty one adds no key to an object that was read."""
-    return value or (None if source else "")
-
-
-def listed(values: Sequence[int | str], source: Source | None) -> list[int | str] | None:
-    """A list; an empty one adds no key to an object that was read."""
-    return list(values) if values or source is None else None
+def _stored_fields(kind: type[Record]) -> dict[str, Mapping[str, Any]]:
+    """How each field that is ``stored`` is read and written."""
+    return {each.name: each.metadata for each in fields(kind) if each.metadata}
