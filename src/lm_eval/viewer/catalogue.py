@@ -12,10 +12,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from lm_eval.errors import ComparisonError, LmEvalError, UsageError, listing
 from lm_eval.lab.stored.measurement import primary_metric
@@ -29,6 +28,7 @@ from lm_eval.lab.stored.run import (
     runs_near,
 )
 from lm_eval.lab.stored.samples import SampleLines
+from lm_eval.lab.stored.view import mapping
 from lm_eval.registry import RUN_READERS
 from lm_eval.reports.items import ItemColumns, columns_of_samples
 from lm_eval.support.encode import text_hash
@@ -36,13 +36,6 @@ from lm_eval.support.files import PARTIAL, is_held
 
 _SAMPLES_NAME = re.compile(rf"^samples_(.+){STAMP}\.jsonl({re.escape(PARTIAL)})?$")
 _RUN_NAME = re.compile(rf"{STAMP}\.jsonl?({re.escape(PARTIAL)})?$")
-
-
-class SampleSource(Protocol):
-    """Samples by number."""
-
-    def count(self, at_least: int | None = None) -> int: ...
-    def samples(self, first: int, count: int) -> Iterator[dict[str, Any]]: ...
 
 
 class ListedSamples:
@@ -56,6 +49,10 @@ class ListedSamples:
 
     def samples(self, first: int, count: int) -> Iterator[dict[str, Any]]:
         return islice(self._samples, first, first + count)
+
+
+SampleSource = SampleLines | ListedSamples
+"""Samples by number."""
 
 
 @dataclass(frozen=True)
@@ -86,34 +83,44 @@ def undamaged(path: Path | str) -> Iterator[None]:
 
 
 @dataclass(eq=False)
-class ViewedRun:
-    """A finished run: its results file, with whatever is left of the files beside it."""
+class _Viewed:
+    """What a finished run and an unfinished one have in common."""
 
     id: str
     """A few digits that stay the same from a run's first line to its results file, and later."""
     path: Path
-    """The results file, or the file that another package reads."""
-    stored: StoredRun
-    _sources: dict[str, SampleSource] = field(default_factory=dict)
+    """The results file, or the file that another package reads; of an unfinished run its folder."""
+    names: Sequence[str] = field(init=False)
 
     is_live = False
+    is_foreign = False
+
+    def name_of(self, key: str) -> str:
+        """The result with this key."""
+        for name in self.names:
+            if result_key(name) == key:
+                return name
+        raise ComparisonError(f"{self.path} has no result {key!r}: {listing(self.names)}.")
+
+    def delimiter(self, name: str) -> str:  # noqa: ARG002
+        """What separates few-shot examples in a prompt."""
+        return "\n\n"
+
+
+@dataclass(eq=False)
+class ViewedRun(_Viewed):
+    """A finished run: its results file, with whatever is left of the files beside it."""
+
+    stored: StoredRun
+    _sources: dict[str, SampleSource] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.names = self.stored.names
+        self.is_foreign = type(self.stored) is not StoredRun  # another package reads its files
 
     @property
     def model(self) -> str:
         return self.stored.model
-
-    @property
-    def is_foreign(self) -> bool:
-        """Whether another package reads its files."""
-        return type(self.stored) is not StoredRun
-
-    @property
-    def names(self) -> list[str]:
-        return self.stored.names
-
-    def name_of(self, key: str) -> str:
-        """The result with this key."""
-        return _name_of(self, key)
 
     def metric(self, name: str) -> tuple[str, str]:
         """The metric shown as the score of a result, and its filter."""
@@ -140,45 +147,32 @@ class ViewedRun:
         return self.stored.items(name, filter_name)
 
     def delimiter(self, name: str) -> str:
-        """What separates few-shot examples in a prompt."""
-        config = self.stored.results["configs"].get(name) or {}
-        known = config.get("fewshot_delimiter")
-        return known if isinstance(known, str) and known else "\n\n"
+        known = mapping(self.stored.results["configs"].get(name)).get("fewshot_delimiter")
+        return known if isinstance(known, str) and known else super().delimiter(name)
 
 
 @dataclass(eq=False)
-class UnfinishedRun:
+class UnfinishedRun(_Viewed):
     """A run without a results file: running, or ended too early. Its samples files are all there is."""
 
-    id: str
-    path: Path
     files: Mapping[str, Path]
     """Result → its samples file."""
-    _sources: dict[str, SampleLines] = field(default_factory=dict)
+    _sources: dict[str, SampleLines] = field(default_factory=dict, init=False)
+    _first: dict[str, dict[str, Any]] = field(default_factory=dict, init=False)
 
     is_live = True
-    is_foreign = False
+
+    def __post_init__(self) -> None:
+        self.names = list(self.files)
 
     @property
     def model(self) -> str:
         return self.path.name
 
     @property
-    def names(self) -> list[str]:
-        return list(self.files)
-
-    @property
     def is_running(self) -> bool:
         """Whether a process is still writing it."""
         return any(is_held(file) for file in self.files.values())
-
-    def name_of(self, key: str) -> str:
-        """The result with this key."""
-        return _name_of(self, key)
-
-    @cached_property
-    def _first(self) -> dict[str, dict[str, Any]]:
-        return {}
 
     def metric(self, name: str) -> tuple[str, str]:
         """The first metric of its samples, and its filter; empty until there is a sample."""
@@ -208,18 +202,8 @@ class UnfinishedRun:
         matches = (columns for columns in by_filter if columns.filter == filter_name)
         return next(matches, ItemColumns(name))
 
-    def delimiter(self, name: str) -> str:  # noqa: ARG002
-        return "\n\n"
-
 
 AnyRun = ViewedRun | UnfinishedRun
-
-
-def _name_of(run: AnyRun, key: str) -> str:
-    for name in run.names:
-        if result_key(name) == key:
-            return name
-    raise ComparisonError(f"{run.path} has no result {key!r}: {listing(run.names)}.")
 
 
 def result_key(name: str) -> str:

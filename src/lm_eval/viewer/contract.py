@@ -56,15 +56,16 @@ class Contract:
         self._looked = time.monotonic()
         self._compared: dict[str, tuple[Any, dict[str, Any]]] = {}
         self._fields: dict[tuple[str, str], list[str]] = {}
-        self._answers: dict[str, Callable[..., Any]] = {
-            "runs": self._runs,
-            "run": self._run,
-            "compare": self._compare,
-            "columns": self._columns,
-            "texts": self._texts,
-            "samples": self._samples,
-            "judge": self._judge,
+        self._answers: dict[str, tuple[Callable[..., Any], int]] = {
+            "runs": (self._runs, 0),
+            "run": (self._run, 1),
+            "compare": (self._compare, 1),
+            "columns": (self._columns, 2),
+            "texts": (self._texts, 3),
+            "samples": (self._samples, 3),
+            "judge": (self._judge, 2),
         }
+        """First part of an address → what answers it, and how many parts follow."""
 
     def json(self, address: str) -> bytes:
         """The answer as JSON text."""
@@ -73,8 +74,8 @@ class Contract:
     def answer(self, address: str) -> Any:
         """The answer; if there is none, an error with a message for people."""
         kind, *parts = address.split("/")
-        answer = self._answers.get(kind)
-        if answer is None or len(parts) != _PARTS[kind]:
+        answer, count = self._answers.get(kind, (None, 0))
+        if answer is None or len(parts) != count:
             raise UnknownAddressError(f"There is nothing at {address!r}.")
         ids = parts[0].split("+") if parts else ()
         known = [
@@ -197,17 +198,6 @@ class Contract:
             raise ComparisonError(f"{run.path} is not a run of a judge.")
         answer: dict[str, Any] = judged(name)
         return answer
-
-
-_PARTS = {
-    "runs": 0,
-    "run": 1,
-    "compare": 1,
-    "columns": 2,
-    "texts": 3,
-    "samples": 3,
-    "judge": 2,
-}
 
 
 def _line(text: str) -> int:

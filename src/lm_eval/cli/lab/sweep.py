@@ -58,15 +58,9 @@ def sweep(args: argparse.Namespace) -> int:
     with hiding(run.model_args, run.options.prompt.gen_kwargs):
         tasks = load_tasks(args, run)
         check_samples(tasks, run.options)
-        wanted = Wanted(
-            formats=args.formats,
-            axis=args.axis,
-            budget=args.budget,
-            seed=seed_of(args.seed),
-            saves=not args.dry_run,
-        )
+        seed = seed_of(args.seed)
         with OpenedModel(run) as opened:
-            ready = [setup(run, task, wanted, opened) for task in tasks]
+            ready = [setup(run, task, args, seed, opened) for task in tasks]
             if args.dry_run:
                 print_dry_run(ready, run)
                 return 0
@@ -163,20 +157,6 @@ def print_dry_run(ready: Sequence[Setup], run: Run) -> None:
 # Before a model is asked
 
 
-@dataclass(frozen=True, kw_only=True)
-class Wanted:
-    """The flags of ``lm-eval sweep`` that hold for every task of the command."""
-
-    formats: str
-    """How many formats, or the path of a saved list."""
-    axis: str | None = None
-    """None: the axis of the saved list, or layout."""
-    budget: str | None = None
-    seed: int = 0
-    saves: bool = True
-    """Whether a new list is written; a dry run writes nothing."""
-
-
 @dataclass(frozen=True)
 class Setup:
     """A sweep of one task, ready to start."""
@@ -186,10 +166,12 @@ class Setup:
     list_path: Path
 
 
-def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel) -> Setup:
+def setup(
+    run: Run, task: ConfigurableTask, args: argparse.Namespace, seed: int, opened: OpenedModel
+) -> Setup:
     """Prepare the sweep of one task; ``run`` has the model and the options."""
     chosen = askable(task, run.options)
-    formats, path = format_list(task, chosen, wanted, list_folder(run))
+    formats, path = format_list(task, chosen, args, seed, list_folder(run))
     if formats.axis == "shots" and run.options.prompt.num_fewshot is not None:
         raise UsageError(
             "The axis shots varies the number of few-shot examples, so --num_fewshot cannot be given "
@@ -197,13 +179,13 @@ def setup(run: Run, task: ConfigurableTask, wanted: Wanted, opened: OpenedModel)
         )
     clusters = {task.cluster_of(doc) for doc in chosen} - {None}
     check_items(task.name, len(chosen), len(clusters) or None)
-    budget = parse_budget(wanted.budget, num_formats=len(formats), num_items=len(chosen))
+    budget = parse_budget(args.budget, num_formats=len(formats), num_items=len(chosen))
     plan = Plan(
         name=task.name if task.format_name else f"{task.name}@{formats.base.name}",
         formats=formats,
         num_items=len(chosen),
         budget=budget,
-        seed=wanted.seed,
+        seed=seed,
     )
     asker = Asker(run, [SweptTask(task, sample) for sample in formats], chosen, opened)
     asker.check()
@@ -222,24 +204,24 @@ def base_format(task: ConfigurableTask) -> PromptFormat:
 
 
 def format_list(
-    task: ConfigurableTask, docs: Sequence[int], wanted: Wanted, folder: Path
+    task: ConfigurableTask, docs: Sequence[int], args: argparse.Namespace, seed: int, folder: Path
 ) -> tuple[FormatList, Path]:
     """The list of formats and its path: the file named, one saved before, or a newly sampled list.
 
     If no format was named for the task, the sweep starts from the base of the file.
     """
-    if re.fullmatch(r"[+-]?\d+", wanted.formats.strip()):
-        count, most_choices = int(wanted.formats), _most_choices(task, docs)
-        return _sampled(base_format(task), count, most_choices, wanted, folder)
-    path = Path(wanted.formats).expanduser()
+    if re.fullmatch(r"[+-]?\d+", args.formats.strip()):
+        count, most_choices = int(args.formats), _most_choices(task, docs)
+        return _sampled(base_format(task), count, most_choices, args, seed, folder)
+    path = Path(args.formats).expanduser()
     if not path.is_file():
         raise UsageError(
-            f"--formats {wanted.formats!r} is neither a number of formats, such as 50, nor a file with "
+            f"--formats {args.formats!r} is neither a number of formats, such as 50, nor a file with "
             "a list of them."
         )
     formats = FormatList.load(path)
     named = task.format if task.format_name else None
-    _check_list(formats, named or formats.base, wanted, path)
+    _check_list(formats, named or formats.base, args.axis, path)
     return formats, path
 
 
@@ -253,26 +235,31 @@ def _most_choices(task: ConfigurableTask, docs: Sequence[int]) -> int:
 
 
 def _sampled(
-    base: PromptFormat, count: int, most_choices: int, wanted: Wanted, folder: Path
+    base: PromptFormat,
+    count: int,
+    most_choices: int,
+    args: argparse.Namespace,
+    seed: int,
+    folder: Path,
 ) -> tuple[FormatList, Path]:
     if count < MIN_FORMATS:
         raise UsageError(
             f"--formats {count}: a sweep compares formats, so it needs at least {MIN_FORMATS}, the base "
             "format among them."
         )
-    axis = wanted.axis or DEFAULT_AXIS
-    name = f"formats_{safe_task_name(base.name)}_{axis}_{count}_seed{wanted.seed}"
+    axis = args.axis or DEFAULT_AXIS
+    name = f"formats_{safe_task_name(base.name)}_{axis}_{count}_seed{seed}"
     many = f"_{most_choices}choices" if most_choices > MOST_CHOICES else ""
     path = folder / f"{name}{many}_{base.fingerprint[:6]}.yaml"
     if path.is_file():
         saved = FormatList.load(path)
-        _check_list(saved, base, wanted, path)
+        _check_list(saved, base, args.axis, path)
         return saved, path
-    formats = sample_formats(base, count, seed=wanted.seed, axes=(axis,), most_choices=most_choices)
-    return formats, formats.save(path) if wanted.saves else path
+    formats = sample_formats(base, count, seed=seed, axes=(axis,), most_choices=most_choices)
+    return formats, path if args.dry_run else formats.save(path)
 
 
-def _check_list(formats: FormatList, base: PromptFormat, wanted: Wanted, path: Path) -> None:
+def _check_list(formats: FormatList, base: PromptFormat, axis: str | None, path: Path) -> None:
     """Raise a ``UsageError`` if a list varies another format or axis, or lacks its base."""
     if formats.base.fingerprint != base.fingerprint:
         raise UsageError(
@@ -280,9 +267,9 @@ def _check_list(formats: FormatList, base: PromptFormat, wanted: Wanted, path: P
             f"task's base format is {base.name!r} ({base.fingerprint}). Start from the same one, such "
             f"as with --base {formats.base.name}, or sample a new list with --formats {len(formats)}."
         )
-    if wanted.axis is not None and wanted.axis != formats.axis:
+    if axis is not None and axis != formats.axis:
         raise UsageError(
-            f"{path} varies the axis {formats.axis!r}, not {wanted.axis!r}. Leave --axis out, or sample "
+            f"{path} varies the axis {formats.axis!r}, not {axis!r}. Leave --axis out, or sample "
             "a new list."
         )
     if len(formats) < MIN_FORMATS:

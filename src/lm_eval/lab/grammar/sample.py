@@ -338,28 +338,19 @@ def _loaded(saved: FormatListFile) -> FormatList:
         raise ConfigError(
             f"{saved.path}: there is no axis {axis!r}. Axes: {listing(AXES)}.", path=saved.path
         )
-    return FormatList(
-        base=saved.base,
-        axis=axis,
-        seed=_whole(saved, "seed", DEFAULT_SEED),
-        formats=saved.entries,
-        sizes=_counts(saved, "sizes"),
-        rejected=_counts(saved, "rejected"),
-        most_choices=_whole(saved, "most_choices", MOST_CHOICES),
-    )
-
-
-def _whole(saved: FormatListFile, key: str, default: int) -> int:
-    value = saved.head.get(key, default)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise ConfigError(f"{saved.path}: {key} must be a whole number.", path=saved.path, key=key)
-    return value
-
-
-def _counts(saved: FormatListFile, key: str) -> dict[str, int]:
-    value = saved.head.get(key) or {}
-    if not isinstance(value, Mapping) or not all(isinstance(n, int) for n in value.values()):
-        raise ConfigError(
-            f"{saved.path}: {key} must map names to whole numbers.", path=saved.path, key=key
+    try:
+        return FormatList(
+            base=saved.base,
+            axis=axis,
+            seed=int(head.get("seed", DEFAULT_SEED)),
+            formats=saved.entries,
+            sizes={name: int(count) for name, count in (head.get("sizes") or {}).items()},
+            rejected={name: int(count) for name, count in (head.get("rejected") or {}).items()},
+            most_choices=int(head.get("most_choices", MOST_CHOICES)),
         )
-    return dict(value)
+    except (AttributeError, TypeError, ValueError):
+        raise ConfigError(
+            f"{saved.path}: seed and most_choices must be whole numbers; sizes and rejected must map "
+            "names to whole numbers.",
+            path=saved.path,
+        ) from None

@@ -32,6 +32,7 @@ from lm_eval.orders.results import ACC_DEBIASED, ACC_OVER_ORDERS
 from lm_eval.registry import METRICS
 from lm_eval.stats.clusters import clustered_estimate
 from lm_eval.stats.estimates import Estimate
+from lm_eval.stats.numeric import Bools, np
 from lm_eval.stats.paired import Paired, paired
 from lm_eval.stats.positions import most_voted
 from lm_eval.support.encode import AsDict
@@ -177,88 +178,86 @@ class _RereadTally:
 
     def __init__(self, show: int) -> None:
         self._show = show
-        self.total = 0
+        self._docs = array("l")
+        """Of each answer, the number of its doc; answers to one doc follow each other."""
         self._scores = (array("d"), array("d"))
-        """For each doc, the sum over its answers; ``result`` makes it their mean."""
-        self._answers = array("l")
-        """For each doc, the number of answers."""
-        self._doc: int | None = None
+        self._is_read = (array("b"), array("b"))
         self._rules: tuple[Counter[str], Counter[str]] = (Counter(), Counter())
-        self._reads = (array("l"), array("l"))
-        self._read_sums = (array("d"), array("d"))
-        """For each doc, how many answers were read, and the sum of their scores."""
-        self._clusters: list[str] = []
-        self._both = 0
-        self._both_sums = [0.0, 0.0]
+        self._clusters: dict[int, str] = {}
+        self._doc: int | None = None
         self._same = 0
         self._flips: list[ReadAgain] = []
         self._num_flips = 0
 
+    @property
+    def total(self) -> int:
+        return len(self._docs)
+
     def add(self, item: ReadAgain) -> None:
-        self.total += 1
-        self._add_score(item)
+        last = self._docs[-1] if self._docs else -1
+        self._docs.append(last + (not item.is_part or item.doc_id != self._doc))
+        self._doc = item.doc_id
+        if item.cluster is not None:
+            self._clusters[self._docs[-1]] = item.cluster
         for side, verdict in enumerate((item.before, item.after)):
             self._rules[side][_rule(verdict)] += 1
-            self._reads[side][-1] += verdict.is_read
-            self._read_sums[side][-1] += verdict.score if verdict.is_read else 0.0
+            self._scores[side].append(verdict.score)
+            self._is_read[side].append(verdict.is_read)
         if item.before.is_read and item.after.is_read:
-            self._both += 1
-            self._both_sums[0] += item.before.score
-            self._both_sums[1] += item.after.score
             self._same += item.before.answer == item.after.answer
         if item.before.score != item.after.score:
             self._num_flips += 1
             if len(self._flips) < self._show:
                 self._flips.append(item)
 
-    def _add_score(self, item: ReadAgain) -> None:
-        if not item.is_part or item.doc_id != self._doc:
-            self._doc = item.doc_id
-            self._answers.append(0)
-            for column in (*self._scores, *self._read_sums):
-                column.append(0.0)
-            for counts in self._reads:
-                counts.append(0)
-            if item.cluster is not None:
-                self._clusters.append(item.cluster)
-        self._answers[-1] += 1
-        self._scores[0][-1] += item.before.score
-        self._scores[1][-1] += item.after.score
-
     def result(self, name: str, model: str, source: Rereading, words: str) -> Reread:
-        clusters = self._clusters if len(self._clusters) == len(self._answers) else None
-        for scores in self._scores:
-            for index, count in enumerate(self._answers):
-                scores[index] /= count
-        before, after = self._scores
+        every = np.ones(self.total, dtype=bool)
+        read = [np.array(column, dtype=bool) for column in self._is_read]
+        both = read[0] & read[1]
+        before, after = (self._by_doc(side, every) for side in (0, 1))
+        clusters = list(self._clusters.values()) if len(self._clusters) == len(before) else None
+        first, second = (np.array(column) for column in self._scores)
         return Reread(
             name,
             model,
             source.metric,
             self.total,
-            self._side(0, source.before, clusters),
-            self._side(1, words, clusters),
+            self._side(0, source.before, before, read[0], clusters),
+            self._side(1, words, after, read[1], clusters),
             paired(after, before, clusters=clusters),
-            self._both,
+            int(both.sum()),
             self._same,
-            (self._both_sums[0] / self._both, self._both_sums[1] / self._both)
-            if self._both
-            else None,
+            (float(first[both].mean()), float(second[both].mean())) if both.any() else None,
             tuple(self._flips),
             self._num_flips,
             tuple(source.notes),
             source.part,
         )
 
-    def _side(self, side: int, reader: str, clusters: Sequence[str] | None) -> Side:
-        rules = self._rules[side]
-        read = sum(n for rule, n in rules.items() if not rule.startswith(NOT_PARSED))
-        scores = self._scores[side]
-        estimate = clustered_estimate(scores, clusters)
-        ordered = sorted(rules.items(), key=lambda item: (-item[1], item[0]))
-        sums = zip(self._read_sums[side], self._reads[side], strict=True)
-        means = [total / count for total, count in sums if count]
-        return Side(reader, estimate, read, fmean(means) if means else None, dict(ordered))
+    def _by_doc(self, side: int, kept: Bools) -> list[float]:
+        """The mean score of each doc, over the answers that are kept."""
+        docs, scores = np.array(self._docs)[kept], np.array(self._scores[side])[kept]
+        counts = np.bincount(docs)
+        means: list[float] = (np.bincount(docs, scores)[counts > 0] / counts[counts > 0]).tolist()
+        return means
+
+    def _side(
+        self,
+        side: int,
+        reader: str,
+        scores: Sequence[float],
+        is_read: Bools,
+        clusters: Sequence[str] | None,
+    ) -> Side:
+        ordered = sorted(self._rules[side].items(), key=lambda item: (-item[1], item[0]))
+        means = self._by_doc(side, is_read)
+        return Side(
+            reader,
+            clustered_estimate(scores, clusters),
+            int(is_read.sum()),
+            fmean(means) if means else None,
+            dict(ordered),
+        )
 
 
 def _rule(verdict: Verdict) -> str:

@@ -152,7 +152,7 @@ def set_field(data: dict[str, Any], place: int, **fields: Any) -> None:
         (lambda d: d.update(format_list=9), r"line 1: .*format_list must be 1, .*, not 9"),
         (lambda d: d.update(axes="x"), r"line \d+: .*unknown key 'axes'. Did you mean 'axis'"),
         (lambda d: d.update(axis="x"), "there is no axis 'x'. Axes: layout, wording"),
-        (lambda d: d.update(seed="x"), "seed must be a whole number"),
+        (lambda d: d.update(seed="x"), "seed and most_choices must be whole numbers"),
         (lambda d: d.update(rejected=[1]), "rejected must map names to whole numbers"),
         (lambda d: d["formats"].append("mcqa"), r"line \d+: .*formats\[6\] must be a mapping"),
         (lambda d: d["formats"][1].pop("name"), r"line \d+: .*formats\[2\] needs `name`"),
