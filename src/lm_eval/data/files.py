@@ -7,10 +7,12 @@ type.
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import gzip
 import io
 import json
+import lzma
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -91,7 +93,7 @@ def _read_json(path: Path, *, field: str | None = None, encoding: str = "utf-8")
     if field is None:
         try:
             return _json_lines(_lines_from(path, encoding), str(path))
-        except _trouble():
+        except _TROUBLE:
             pass  # a file of another shape, or a broken one: the whole text tells
     return read_json_text(_text(path, encoding), str(path), field=field)
 
@@ -226,37 +228,22 @@ def _bytes(path: Path) -> bytes:
         raise DataError(f"{path} is not a complete gzip file: {error}.") from None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {error.strerror or error}.") from None
-    except _broken_archives() as error:
+    except _BROKEN as error:
         raise DataError(f"{path} is not a complete {kind} file: {error}.") from None
 
 
-def _broken_archives() -> tuple[type[Exception], ...]:
-    """What unpacking raises; looked up only when something was raised."""
-    import lzma
-
-    return (lzma.LZMAError, zlib.error, ValueError)  # pyarrow's errors are ValueErrors
-
-
-def _trouble() -> tuple[type[Exception], ...]:
-    """What reading JSON lines raises; reading the file whole gives a better message."""
-    return (OSError, EOFError, LookupError, RecursionError, *_broken_archives())
+_BROKEN = (lzma.LZMAError, zlib.error, ValueError)
+"""What unpacking raises; errors of pyarrow are ``ValueError``s."""
+_TROUBLE = (OSError, EOFError, LookupError, RecursionError, *_BROKEN)
+"""What reading JSON lines raises; reading the file whole gives a better message."""
+_PACKED_BY: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 def _unpacking(path: Path, kind: str) -> Any:
     """The bytes of a file as they were before it was compressed."""
-    if kind == ".gz":
-        return gzip.open(path, "rb")
-    if kind == ".bz2":
-        import bz2
-
-        return bz2.open(path, "rb")
-    if kind == ".xz":
-        import lzma
-
-        return lzma.open(path, "rb")
     if kind == ".zst":
         return _import_pyarrow(path).input_stream(str(path), compression="zstd")
-    return path.open("rb")
+    return _PACKED_BY.get(kind, open)(path, "rb")
 
 
 def _bad_bytes(path: Path, data: bytes, error: UnicodeDecodeError, encoding: str) -> str:
