@@ -102,7 +102,8 @@ def target_source(
         raise _NoSourceError
     is_list = "is sequence and _target is not string and _target is not mapping"
     first = f"_target[0] if _target {is_list} else _target"
-    before = _set("_target", _value(target)) + _set("_target", first)
+    before, value = _bound("_target", target)
+    before += _set("_target", value) + _set("_target", first)
     values = {"label": '""', "answer": "_target", "rationale": '""'}
     if choices is not None:
         before += _choices(choices) + _set_place(target_type)
@@ -118,30 +119,22 @@ def target_source(
 # Field specs
 
 
-def _set(name: str, value: str) -> str:
-    """A statement that sets a variable to an expression, or to what a template prints."""
-    if is_jinja(value):
-        return f"{{% set {name} %}}{value}{{% endset %}}"
-    return f"{{% set {name} = {value} %}}"
+def _set(name: str, expression: str) -> str:
+    return f"{{% set {name} = {expression} %}}"
 
 
 def _bound(name: str, spec: Any) -> tuple[str, str]:
     """A field spec as the statement that comes first, if it needs one, and its expression."""
-    value = _value(spec)
-    return (_set(name, value), name) if is_jinja(value) else ("", value)
-
-
-def _value(spec: Any) -> str:
-    """A field spec as an expression, or as a template."""
     compiled = compile_field(spec)
     if compiled.is_jinja and DOC not in fields_read(spec):
-        return f"({compiled.expression})" if compiled.expression else str(compiled.spec)
+        if compiled.expression:
+            return "", f"({compiled.expression})"
+        return f"{{% set {name} %}}{compiled.spec}{{% endset %}}", name
+    is_list = isinstance(spec, list | tuple) and all(isinstance(value, str) for value in spec)
+    if is_list or isinstance(spec, int):
+        return "", literal(spec)
     if compiled.kind == "word" and _is_name(compiled.spec):
-        return str(compiled.spec)
-    if isinstance(spec, int):
-        return str(spec).lower()
-    if isinstance(spec, list | tuple) and all(isinstance(value, str) for value in spec):
-        return _list(spec)
+        return "", str(compiled.spec)
     raise _NoSourceError
 
 
@@ -149,16 +142,14 @@ def _choices(spec: Any) -> str:
     """Sets ``_choices``; a list of names means the columns, if docs have all of them."""
     if spec is None:
         return _set("_choices", "[]")
-    is_names = isinstance(spec, list | tuple) and all(isinstance(name, str) for name in spec)
-    if is_names and any(map(is_jinja, spec)):
-        raise _NoSourceError
-    value = _value(spec)
-    if is_names and all(map(_is_name, spec)):
-        are_columns = " and ".join(f"{name} is defined" for name in spec)
-        value = f'([{", ".join(spec)}] | reject("none") if {are_columns} else {value})'
-    if is_jinja(value):
-        return _set("_choices", value)
-    return _set("_choices", f"{value} | list")
+    before, value = _bound("_choices", spec)
+    if isinstance(spec, list | tuple):
+        if any(map(is_jinja, spec)):
+            raise _NoSourceError
+        if all(map(_is_name, spec)):
+            are_columns = " and ".join(f"{name} is defined" for name in spec)
+            value = f'([{", ".join(spec)}] | reject("none") if {are_columns} else {value})'
+    return before + _set("_choices", f"{value} | list")
 
 
 def _set_place(target_type: str | None) -> str:
@@ -201,7 +192,7 @@ def _question(fmt: PromptFormat, asked: str) -> str:
     shown = f"{asked} | trim" if fmt.strip_question else asked
     if fmt.blank_marker is None or fmt.blank_position == "inline":
         return f"{{{{ {shown} }}}}"
-    marker, blank = jinja_string(fmt.blank_marker), jinja_string(f" {fmt.blank_marker}")
+    marker, blank = literal(fmt.blank_marker), literal(f" {fmt.blank_marker}")
     is_missing = f"{marker} not in ({shown} | string)"
     return f"{{{{ {shown} }}}}{{% if {is_missing} %}}{{{{ {blank} }}}}{{% endif %}}"
 
@@ -216,7 +207,7 @@ def _labels(fmt: PromptFormat) -> str:
     """Sets ``_choice_labels``."""
     style, name = fmt.choice_labels, "_choice_labels"
     if isinstance(style, tuple):
-        return _set(name, f"{_list(style)}[:_choices | length]")
+        return _set(name, f"{literal(style)}[:_choices | length]")
     if style == "choices":
         return _set(name, '_choices | map("string") | list')
     if style == "numbers":
@@ -226,7 +217,7 @@ def _labels(fmt: PromptFormat) -> str:
         f'{{{{ "{LETTERS}"[{at} // 26 - 1] if {at} >= 26 else "" }}}}{{{{ "{LETTERS}"[{at} % 26] }}}}'
     )
     counted = f"{{% for _ in _choices %}}{letters} {{% endfor %}}"
-    return _set(name, counted) + _set(name, f"{name}.split()")
+    return f"{{% set {name} %}}{counted}{{% endset %}}" + _set(name, f"{name}.split()")
 
 
 def _reads_labels(texts: str) -> bool:
@@ -264,15 +255,19 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return "".join(pieces)
 
 
-def _list(values: Any) -> str:
-    return f"[{', '.join(jinja_string(value) for value in values)}]"
-
-
-def jinja_string(text: str) -> str:
-    """A string literal that Jinja reads back as exactly this text."""
-    escaped = text.encode("unicode_escape").decode("ascii")
-    quoted = escaped.replace('"', '\\"')
-    return f'"{quoted}"'
+def literal(value: Any) -> str:
+    """A value as Jinja writes it."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
+    if isinstance(value, Mapping):
+        items = ", ".join(f"{literal(key)}: {literal(item)}" for key, item in value.items())
+        return f"({{{items}}})"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(literal, value))}]"
+    return f"({value})"
 
 
 def _literal(text: str) -> str:
@@ -292,7 +287,7 @@ def _plain_text(text: str) -> str:
     Stock Jinja reads ``{{`` and ``{%`` and turns ``\\r`` into ``\\n``.
     """
     if "{" in text or "\r" in text or any("\ud800" <= c <= "\udfff" for c in text):
-        return f"{{{{ {jinja_string(text)} }}}}"
+        return f"{{{{ {literal(text)} }}}}"
     return text
 
 

@@ -243,6 +243,7 @@ def _filled_text(key: str, text: str, values: Values) -> Any:
 def _with_values(source: str, values: Values) -> str:
     """A Jinja source with literals in place of the variables that have values."""
     from lm_eval.config.fields import template_tokens
+    from lm_eval.formats.jinja import literal
 
     pieces, before, last = [], "", ""
     tokens = template_tokens(source)
@@ -266,18 +267,3 @@ def _is_argument(tokens: Sequence[tuple[str, str]], at: int) -> bool:
     """Whether a name is the keyword of an argument: ``name=value``."""
     after = (text for kind, text in tokens[at + 1 :] if kind != "whitespace")
     return next(after, "") == "="
-
-
-def literal(value: Any) -> str:
-    """A value as Jinja writes it."""
-    if value is None or isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return '"' + escaped.replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t") + '"'
-    if isinstance(value, Mapping):
-        items = ", ".join(f"{literal(key)}: {literal(item)}" for key, item in value.items())
-        return f"({{{items}}})"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(map(literal, value))}]"
-    return f"({value})"

@@ -15,8 +15,9 @@ from lm_eval.cli import main
 from lm_eval.config.fields import compile_field
 from lm_eval.data.splits import FileLoader
 from lm_eval.errors import ConfigError, LmEvalError, UnknownTaskError
+from lm_eval.formats.jinja import literal
 from lm_eval.tasks import TaskManager
-from lm_eval.tasks.families import Family, filled, literal
+from lm_eval.tasks.families import Family, filled
 from lm_eval.tasks.index import TaskNames
 from tests.support.command_line import run_inside
 
