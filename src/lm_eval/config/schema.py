@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from lm_eval.config.fields import shorten
 from lm_eval.config.yaml import locate_key
@@ -39,8 +40,8 @@ class Key:
         """What it must be, in words."""
         if self.words or self._literals:
             return self.words or f"one of {', '.join(self._literals)}"
-        parts = [get_origin(part) or part for part in (*get_args(self.kind), self.kind)]
-        return next((_WORDS[part] for part in parts if part in _WORDS), "")
+        kinds = get_args(self.kind) if get_origin(self.kind) in (Union, UnionType) else (self.kind,)
+        return " or ".join(_WORDS[kind] for kind in map(_bare, kinds) if kind in _WORDS)
 
     @property
     def _literals(self) -> list[str]:
@@ -67,8 +68,12 @@ class Key:
         return did_you_mean(value, [*self.names, *self._literals]) if isinstance(value, str) else ""
 
 
+def _bare(kind: Any) -> Any:
+    return get_origin(kind) or kind
+
+
 _WORDS: dict[Any, str] = {
-    **{str: "a text", bool: "true or false", int: "a whole number"},
+    **{str: "a text", bool: "true or false", int: "a whole number", float: "a number"},
     **{dict: "a mapping", Mapping: "a mapping", list: "a list"},
 }
 ANYTHING = Key(takes_code=True)

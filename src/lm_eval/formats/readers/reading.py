@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_type_hints
 
 from lm_eval.config.schema import Key, check
 from lm_eval.errors import ConfigError, listing
@@ -156,27 +156,15 @@ def _schema(function: Any) -> dict[str, Key]:
     """What each option of a reader may hold, by its annotation."""
     hints = get_type_hints(function)
     return {
-        name: _key(hints.get(name, Any), is_needed=parameter.default is parameter.empty)
+        name: Key(
+            kind := hints.get(name, Any),
+            takes_null=kind is Any or type(None) in get_args(kind),
+            fits=_says_something,
+            is_needed=parameter.default is parameter.empty,
+        )
         for name, parameter in _parameters(function).items()
         if name not in _GIVEN_PER_DOC
     }
-
-
-def _key(hint: Any, *, is_needed: bool) -> Key:
-    kinds = get_args(hint) or (hint,)
-    if get_origin(hint) is Literal:
-        return Key(Literal[tuple(kinds)], takes_null=False)
-    words = " or ".join(_WORDS.get(kind, str(kind)) for kind in kinds if kind is not type(None))
-    return Key(
-        hint,
-        words,
-        takes_null=hint is Any or type(None) in kinds,
-        fits=_says_something,
-        is_needed=is_needed,
-    )
-
-
-_WORDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
 
 
 def _says_something(value: Any) -> bool:
