@@ -292,23 +292,3 @@ def test_python_of_a_task_has_rows_of_its_own(folder: Path, write: Write) -> Non
     tasks = manager.load(["spoilt_law", "exam_law"])["tasks"]
     assert {doc["question"] for doc in tasks["spoilt_law"].eval_docs} == {"?"}
     assert "?" not in {doc["question"] for doc in tasks["exam_law"].eval_docs}
-
-
-@pytest.mark.parametrize(
-    ("template", "name"),
-    [
-        ("bbq_{{ kind | lower }}", "bbq_race_x ses"),
-        ("x_{{ kind | lower | replace(' ', '_') }}_{{ n }}", "x_race_x_ses_3"),
-        ("{{kind|replace('_', '-')}}", "Race-x SES"),
-        ("{{ kind | upper }}", "RACE_X SES"),
-        ("{{ kind[:4] | lower }}", "race"),
-        ("{{ kind | replace('a', \"'\") }}", "R'ce_x SES"),
-    ],
-)
-def test_names_with_filters_are_what_jinja_makes_of_them(template: str, name: str) -> None:
-    each = {"kind": ["Race_x SES"], "n": [3]}
-    task = template if "n }}" in template else template + "{{ n }}"
-    family = Family.from_mapping({"task": task, "each": each}, source="f.yaml")
-    wanted = name if "n }}" in template else name + "3"
-    assert [*family.members] == [wanted]
-    assert compile_field(task)({"kind": "Race_x SES", "n": 3}) == wanted
