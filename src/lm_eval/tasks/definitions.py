@@ -13,7 +13,8 @@ import shlex
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,35 +103,25 @@ NAMES = Path(__file__).parent / "names.yaml"
 Definition = TaskConfig | PythonTask | GroupSpec | list[Any]
 
 
+@dataclass
 class Definitions:
     """What names in some folders mean."""
 
-    def __init__(
-        self,
-        roots: Sequence[Path],
-        *,
-        run_code: bool,
-        parity: bool,
-        metadata: Mapping[str, Any],
-        sample_rows: SampleUse = "never",
-    ) -> None:
-        self._roots = roots
-        self._run_code = run_code
-        self._parity = parity
-        self._metadata = metadata
-        self._sample_rows = sample_rows
-        self._includes = IncludeCache()
-        self._names: TaskNames | None = None
-        self._families: dict[str, Family] = {}
-        self._data_pool: dict[str, Any] = {}
-        self._open_groups: list[str] = []
+    roots: Sequence[Path]
+    run_code: bool
+    parity: bool
+    metadata: Mapping[str, Any]
+    sample_rows: SampleUse = "never"
+    data_pool: dict[str, Any] = field(default_factory=dict)
+    """The data of the tasks that are loaded together; a new one for each load."""
+    _includes: IncludeCache = field(default_factory=IncludeCache)
+    _families: dict[str, Family] = field(default_factory=dict)
+    _open_groups: list[str] = field(default_factory=list)
 
-    @property
+    @cached_property
     def known(self) -> TaskNames:
         """All names. Files are read on first use."""
-        if self._names is None:
-            self._names = TaskNames(self._roots, parity=self._parity)
-        return self._names
+        return TaskNames(self.roots, parity=self.parity)
 
     @property
     def index(self) -> dict[str, Entry]:
@@ -140,7 +131,7 @@ class Definitions:
     @property
     def problems(self) -> list[LmEvalError]:
         """Files that could not be indexed; empty before the index is first used."""
-        return [] if self._names is None else self._names.problems
+        return self.known.problems if "known" in vars(self) else []
 
     def named(self, name: str) -> Definition:
         """What a name defines, in a file or by registration; an unknown one is an error."""
@@ -239,7 +230,7 @@ class Definitions:
         return self.config_of(keys, source, overridden=overrides)
 
     def _load(self, path: str | Path) -> dict[str, Any]:
-        return load_yaml(path, run_code=self._run_code, includes=self._includes)
+        return load_yaml(path, run_code=self.run_code, includes=self._includes)
 
     def _family(self, path: str, data: Mapping[str, Any] | None = None) -> Family:
         """The family that a file defines; read once."""
@@ -278,22 +269,18 @@ class Definitions:
     ) -> TaskConfig:
         """The task that a mapping with the keys of a task file defines."""
         metadata = data.get("metadata")
-        if self._metadata and (metadata is None or isinstance(metadata, Mapping)):
-            data = {**data, "metadata": {**(metadata or {}), **self._metadata}}
+        if self.metadata and (metadata is None or isinstance(metadata, Mapping)):
+            data = {**data, "metadata": {**(metadata or {}), **self.metadata}}
         config = _task_config(data, source)
         config.overridden = frozenset(overridden)
-        config.sample_use = self._sample_rows
-        config.data_pool = self._data_pool
+        config.sample_use = self.sample_rows
+        config.data_pool = self.data_pool
         return config
-
-    def start_loading(self) -> None:
-        """Start a new pool of shared data, for the tasks loaded from now on."""
-        self._data_pool = {}
 
     def group_of(self, data: Mapping[str, Any], source: str) -> GroupSpec:
         """The group that a mapping with the keys of a group file defines."""
         config = GroupConfig.from_mapping(data, source=source)
-        config.metadata = {**(config.metadata or {}), **self._metadata} or None
+        config.metadata = {**(config.metadata or {}), **self.metadata} or None
         shared = {key: value for key, value in data.items() if key not in GROUP_KEYS}
         shared.pop("tag", None)
         for key in shared:
@@ -368,7 +355,7 @@ class Definitions:
     ) -> UnknownTaskError:
         """The error for an unknown name in a group's file; ``what`` begins its message."""
         folder = Path(source).parent
-        is_searched = any(folder.is_relative_to(root) for root in self._roots)
+        is_searched = any(folder.is_relative_to(root) for root in self.roots)
         if in_place:
             advice = "To define a task in place, give it a dataset_path."
         elif is_searched or not Path(source).is_file():

@@ -139,7 +139,7 @@ class TaskManager:
         return gathered(self._select_all(selectors))
 
     def _select_all(self, selectors: Selectors) -> list[ConfigurableTask | Group]:
-        self._definitions.start_loading()
+        self._definitions.data_pool = {}
         is_one = isinstance(selectors, str | Mapping | ConfigurableTask | Group)
         wanted: Any = [selectors] if is_one else selectors
         return [item for selector in wanted for item in self._select_any(selector)]
