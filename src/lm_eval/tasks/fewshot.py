@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Protocol
 
 from lm_eval.errors import ConfigError, UnknownNameError, UsageError, did_you_mean, listing
@@ -76,24 +77,25 @@ class RandomSampler:
         return others
 
 
+@dataclass(frozen=True)
 class FirstSampler:
     """The first ``count`` of the pool, without the doc itself if the pool may contain it."""
 
-    def __init__(self, pool: Sequence[Doc], *, excludes_doc: bool, task: str) -> None:
-        self._pool = pool
-        self._task = task
-        self._excludes_doc = excludes_doc
+    pool: Sequence[Doc]
+    excludes_doc: bool
+    task: str
 
     def draw(self, doc: Doc, count: int) -> tuple[int, ...]:
-        if not self._excludes_doc:
+        if not self.excludes_doc:
             return tuple(range(count))
-        others = (index for index in range(len(self._pool)) if self._pool[index] != doc)
+        others = (index for index in range(len(self.pool)) if self.pool[index] != doc)
         drawn = tuple(index for index, _ in zip(others, range(count), strict=False))
         if len(drawn) < count:
-            raise _too_few(self._task, count, len(drawn), COPIES)
+            raise _too_few(self.task, count, len(drawn), COPIES)
         return drawn
 
 
+@dataclass
 class MatchedSampler:
     """Examples that share a value with the doc, such as its category.
 
@@ -101,23 +103,18 @@ class MatchedSampler:
     a task of all categories.
     """
 
-    def __init__(
-        self,
-        pool: Sequence[Doc],
-        match: Callable[[Doc], Any],
-        make: Callable[[Sequence[Doc]], Sampler],
-        *,
-        task: str,
-    ) -> None:
-        self._pool = pool
-        self._match = match
-        self._make = make
-        self._task = task
-        self._by_value = indices_by_value(pool, match)
-        self._samplers: dict[Any, Sampler] = {}
+    pool: Sequence[Doc]
+    match: Callable[[Doc], Any]
+    make: Callable[[Sequence[Doc]], Sampler]
+    task: str
+    _samplers: dict[Any, Sampler] = field(default_factory=dict)
+
+    @cached_property
+    def _by_value(self) -> dict[Any, list[int]]:
+        return indices_by_value(self.pool, self.match)
 
     def draw(self, doc: Doc, count: int) -> tuple[int, ...]:
-        value = self._match(doc)
+        value = self.match(doc)
         if value not in self._samplers:
             self._samplers[value] = self._sampler(value)
         drawn = self._samplers[value].draw(doc, count)
@@ -125,18 +122,18 @@ class MatchedSampler:
 
     def suits(self, index: int, doc: Doc) -> bool:
         """Whether a doc of the pool that was not drawn may replace one that was."""
-        return bool(self._match(self._pool[index]) == self._match(doc))
+        return bool(self.match(self.pool[index]) == self.match(doc))
 
     def _sampler(self, value: Any) -> Sampler:
         if value not in self._by_value:
             known = list(map(str, self._by_value))
             raise UsageError(
-                f"Task {self._task!r}: fewshot_match finds no example for docs with {value!r}."
+                f"Task {self.task!r}: fewshot_match finds no example for docs with {value!r}."
                 f"{did_you_mean(str(value), known)} The examples have {listing(known, 20)}. Use "
                 "--num_fewshot 0, or another fewshot_split."
             )
         try:
-            return self._make([self._pool[index] for index in self._by_value[value]])
+            return self.make([self.pool[index] for index in self._by_value[value]])
         except UsageError as error:
             raise UsageError(
                 f"{error} Only examples with {value!r} count, as fewshot_match says."
