@@ -118,7 +118,8 @@ class FittingTable:
         if not (column.wraps or column.is_cut):
             return self._width(column)
         cells = [column.heading, *(getattr(row, column.field) for row in self.rows)]
-        return min(_MIN_TEXT, max(cells_of(word) for cell in cells for word in cell.split()))
+        words = [word for cell in cells for word in cell.split()]
+        return min(_MIN_TEXT, max(map(cells_of, words), default=0))
 
     def _laid_out(self, columns: Sequence[Column], widths: Sequence[int]) -> Iterator[str]:
         yield from _lines_of(columns, widths, [column.heading for column in columns])
@@ -170,11 +171,14 @@ def _narrow(widths: list[int], least: Sequence[int], width: int) -> None:
 
 def _lines_of(columns: Sequence[Column], widths: Sequence[int], cells: Sequence[str]) -> list[str]:
     """A row as lines: as many as its longest cell needs."""
+    from rich.cells import chop_cells
+
     blocks = []
     for column, cell, width in zip(columns, cells, widths, strict=True):
         is_long = cells_of(cell) > width
         if is_long and column.is_cut:
-            blocks.append([f"{cell[: width - 1].rstrip()}…"])
+            start = chop_cells(cell, width - 1)[0]
+            blocks.append([f"{start.rstrip()}…"])
         else:
             blocks.append(wrapped(cell, width) if is_long else [cell])
     shown = []

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from lm_eval.support.columns import Cells, Column, FittingTable
+from lm_eval.support.terminal import cells_of
 
 COLUMNS = (
     Column("name", "Name", wraps=True, stays=True),
@@ -33,3 +34,12 @@ def test_lines_keep_their_style() -> None:
     console = Console(file=stream, width=60, force_terminal=True, color_system="standard")
     console.print(FittingTable(COLUMNS, [ROWS]))
     assert stream.getvalue().startswith("\x1b[1mName")
+
+
+def test_columns_are_cut_wrapped_or_empty() -> None:
+    columns = (Column("name", "", wraps=True, stays=True), Column("about", "About", is_cut=True))
+    rows = [Cells(about="東京東京東京東京 is long"), Cells(about="short")]
+    table = FittingTable(columns, [rows])
+    assert all(cells_of(line) <= 16 for line in table.lines(16))
+    assert any(line.endswith("…") for line in table.lines(16))
+    assert table.lines(None)[2].endswith("is long")
