@@ -128,7 +128,7 @@ NAMES: dict[str, dict[str, Home]] = {
             "metric_agg_registry=METRIC_AGGREGATION_REGISTRY "
             "higher_is_better_registry=HIGHER_IS_BETTER_REGISTRY",
         ),
-        **_at("lm_eval.harness.metric_list", "DEFAULT_METRIC_REGISTRY=DEFAULT_METRICS"),
+        **_at("lm_eval.harness.metrics", "DEFAULT_METRIC_REGISTRY=DEFAULT_METRICS"),
         **_instead("Registries stay open here; leave the call out.", "freeze_all"),
         **_instead("A lazy entry is a plain string 'module:Name' here.", "Placeholder"),
         **_instead(

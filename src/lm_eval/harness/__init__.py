@@ -1,5 +1,5 @@
 """The rules of EleutherAI's harness, for tasks with neither ``formats`` nor ``template``.
 
-Read in this order: aggregation, datasets_shim, evaluate_shim, filters, instances, metric_list, metrics,
-stderr, scorer.
+Read in this order: aggregation, datasets_shim, evaluate_shim, filters, instances, metrics, stderr,
+scorer.
 """

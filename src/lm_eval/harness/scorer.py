@@ -16,14 +16,12 @@ from lm_eval.formats.assemble import Prompt
 from lm_eval.formats.checks import CALIBRATED, NORMALISATIONS
 from lm_eval.harness.aggregation import mean
 from lm_eval.harness.filters import FilterPipeline, build_pipelines
-from lm_eval.harness.metric_list import (
+from lm_eval.harness.metrics import (
     DEFAULT_METRICS,
     MetricList,
+    gold_places,
     parse_metric_list,
     plain_metric,
-)
-from lm_eval.harness.metrics import (
-    gold_places,
     score_generation,
     score_loglikelihood,
     score_multiple_choice,

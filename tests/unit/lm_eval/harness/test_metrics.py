@@ -25,8 +25,9 @@ from lm_eval.config.functions import FunctionRef
 from lm_eval.errors import ConfigError, DataError, GoldError, LmEvalWarning, MissingExtraError
 from lm_eval.harness import stderr as harness_errors
 from lm_eval.harness.aggregation import f1_score, mean, median
-from lm_eval.harness.metric_list import get_metric, parse_metric_list
 from lm_eval.harness.metrics import (
+    get_metric,
+    parse_metric_list,
     score_generation,
     score_loglikelihood,
     score_multiple_choice,
