@@ -26,7 +26,7 @@ from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit, urluns
 
 from lm_eval.errors import LmEvalError, LmEvalWarning, UsageError
 from lm_eval.support.encode import to_json
-from lm_eval.support.files import cache_folder, create_private
+from lm_eval.support.files import cache_folder
 
 HIDDEN = "***"
 
@@ -62,6 +62,7 @@ _HEADERS = re.compile(r"""([\w.-]*headers?["']?\s{0,8}[=:]\s{0,8}\{)([^{}]*)""",
 _HEADER_VALUE = re.compile(r"""(:\s{0,8})("(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'|[^,"'\s]+)""")
 _IN_JSON = re.compile(r"""(["']([\w.-]+)["']\s*:\s*["'])([^"']+)""")
 _KEY_BYTES = 32
+_NEW_PRIVATE = os.O_CREAT | os.O_EXCL | os.O_WRONLY
 
 
 def is_secret_name(name: str) -> bool:
@@ -152,7 +153,8 @@ def secret_digest(secrets: Iterable[str]) -> str:
 def _digest_key(folder: Path) -> bytes:
     path = folder / "digest.key"
     with suppress(OSError):
-        _create_key(path)
+        with suppress(FileExistsError), os.fdopen(os.open(path, _NEW_PRIVATE, 0o600), "wb") as file:
+            file.write(os.urandom(_KEY_BYTES))
         key = path.read_bytes()
         if len(key) == _KEY_BYTES:
             return key
@@ -164,20 +166,6 @@ def _digest_key(folder: Path) -> bytes:
         stacklevel=2,
     )
     return os.urandom(_KEY_BYTES)
-
-
-def _create_key(path: Path) -> None:
-    """Write a new key, unless another process was first: a key is never replaced."""
-    if path.exists():
-        return
-    draft = path.with_name(f"{path.name}.{os.urandom(8).hex()}")
-    create_private(draft)
-    draft.write_bytes(os.urandom(_KEY_BYTES))
-    try:
-        with suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        draft.unlink()
 
 
 def shown_address(address: str) -> str:
