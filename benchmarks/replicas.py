@@ -72,7 +72,7 @@ def seconds(model: LM, requests: Callable[[], Iterable[Request]]) -> float:
 def ray_model(backend: str, replicas: int, **arguments: Any) -> LM:
     given = {"backend": backend, "replicas": replicas, "num_cpus": 0, **arguments}
     model: Any = load_model("ray", given)
-    while any(handle.state != "idle" for handle in model.pool.handles):  # all of them
+    while any(handle.state != "loaded" for handle in model.pool.handles):  # all of them
         for _ in model.pool.events():
             pass
     return model

@@ -94,11 +94,6 @@ def test_its_settings_stay_and_do_not_decide(folder: Path, model: Any, tokenizer
     assert lm.describe()["generation_config_not_used"]["repetition_penalty"] == 5.0
 
 
-def test_a_device_beside_it_is_not_used_and_that_is_said(model: Any, tokenizer: Any) -> None:
-    lm = HFLM(model, tokenizer=tokenizer, device="cpu")
-    assert "device=cpu was not used" in lm.warnings[0]
-
-
 def test_a_precision_beside_it_is_not_used_and_that_is_said(model: Any, tokenizer: Any) -> None:
     """EleutherAI's ``HFLM`` ignores it, so programs give it; what was measured is said."""
     (note,) = HFLM(model, tokenizer=tokenizer, dtype=torch.bfloat16).warnings

@@ -87,7 +87,6 @@ class HFLM(HFMethods):
     prefix_cache = True
     is_untouched = False
     """Whether only the run has used this model, so that its files identify it."""
-    _unused_device: Any = None
     _unused_dtype: str | None = None
     _quantization: Any = None
     _engine: tuple[Any, HFEngine] | None = None
@@ -208,8 +207,6 @@ class HFLM(HFMethods):
         self.softmax_dtype = read_softmax_dtype(softmax_dtype)
         self.mixed_precision_dtype = read_softmax_dtype(mixed_precision_dtype)
         self.truncation = bool(truncation)
-        is_spread = parallelize or device_map is not None
-        self._unused_device = device if is_spread or is_object(pretrained) else None
         if is_object(pretrained) and dtype not in (None, "auto"):
             self._unused_dtype, dtype = dtype_name(dtype), "auto"
         wanted = LoadOptions(
@@ -243,7 +240,8 @@ class HFLM(HFMethods):
         if isinstance(think_end_token, int):
             token_id("think_end_token", think_end_token, known)
         self.think_end_token = think_end_token
-        self._check_window()
+        taken = virtual_tokens(self.model)
+        read_window(self.max_length, self.config, self.tokenizer, taken=taken)
         if self._keeps_rule and not self.tokens.adds_bos:
             warnings.warn(
                 "add_bos_token=True has no effect: the tokenizer that was passed adds no BOS token.",
@@ -297,15 +295,6 @@ class HFLM(HFMethods):
             taken = virtual_tokens(self.model)
             self._read_length = read_window(None, self.config, self.tokenizer, taken=taken)
         return self._read_length
-
-    def _check_window(self) -> None:
-        """Refuse a window for which the model has no positions, wherever it was set.
-
-        The model's own window is read again: another model may be in place by now.
-        """
-        self._read_length = None
-        taken = virtual_tokens(self.model)
-        read_window(self.max_length, self.config, self.tokenizer, taken=taken)
 
     @property
     def is_encoder_decoder(self) -> bool:  # type: ignore[override]  # follows from the model
@@ -379,11 +368,6 @@ class HFLM(HFMethods):
     def warnings(self) -> list[str]:
         """What a reader of the results should know."""
         notes = self._window_notes(self._name, trained=self._own_length)
-        if self._unused_device is not None:
-            notes.append(
-                f"device={self._unused_device} was not used: device_map and parallelize say where a "
-                "model goes, and one that is loaded already stays where it is."
-            )
         precision = str(getattr(self.model, "dtype", "not known")).removeprefix("torch.")
         if self._unused_dtype not in (None, precision):
             notes.append(
@@ -480,7 +464,7 @@ class HFLM(HFMethods):
     # -- requests ----------------------------------------------------------------------------
 
     def _answers(self, kind: str, requests: Iterable[Any]) -> Iterator[tuple[int, Answered]]:
-        self._check_window()
+        self._read_length = None  # another model may be in place by now
         called = self._methods_in_place(kind)
         if not called:
             self._endings = Endings.of(self.model, self.tokenizer, self.think_end_token)

@@ -131,7 +131,7 @@ class Replica:
         """Have the model answer a batch; None is behind its last answer, and behind an error."""
         left = {place: number for place, (number, _) in enumerate(requests)}
         try:
-            for place, answer in self.model.stream([request for _, request in requests]):
+            for place, answer in self.model.stream(self._unless_abandoned(turn, requests)):
                 if turn <= self._abandoned:
                     return
                 if place not in left:
@@ -140,13 +140,18 @@ class Replica:
                         "had already answered. A backend answers each request once."
                     )
                 ready.put((left.pop(place), answer))
-            if left:
+            if left and turn > self._abandoned:
                 raise ModelError(
                     f"The model left {len(left):,} requests without an answer. A backend answers each "
                     "request once."
                 )
         finally:
             ready.put(None)
+
+    def _unless_abandoned(self, turn: int, requests: Sequence[Numbered]) -> Iterator[Request]:
+        for _, request in requests:
+            if turn > self._abandoned:
+                yield request
 
 
 def facts_of(model: LM) -> ReplicaFacts:
