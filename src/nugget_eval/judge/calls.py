@@ -117,7 +117,7 @@ class JudgeCaller:
             return name
         if id(item) not in self._chosen:  # items live as long as this does
             texts = [nugget.text for nugget in item.nuggets]
-            self._chosen[id(item)] = select_prompt_type(texts).prompt_type
+            self._chosen[id(item)] = select_prompt_type(texts)
         return self._chosen[id(item)]
 
     def format(self, item: NuggetItem) -> NuggetFormat:

@@ -31,7 +31,7 @@ from nugget_eval.prompts.formats import (
     nugget_format,
     prompt_info,
 )
-from nugget_eval.prompts.selection import Complexity, Selection, complexity, select_prompt_type
+from nugget_eval.prompts.selection import select_prompt_type
 from nugget_eval.reading.outcome import FORMAT_TYPES
 
 __all__ = [
@@ -39,16 +39,13 @@ __all__ = [
     "FORMAT_TYPES",
     "LANGUAGES",
     "PROMPT_TYPES",
-    "Complexity",
     "Data",
     "Example",
     "LeftOut",
     "NuggetFormat",
     "PromptInfo",
-    "Selection",
     "TemplatePrompt",
     "build_template_prompt",
-    "complexity",
     "compose_prompt",
     "cut_out",
     "domain_names",
