@@ -416,7 +416,7 @@ def test_folders_of_tasks_and_formats(place: Workplace, flags: list[str], words:
         (["--num_fewshot", "20"], ["'t'", "num_fewshot is 20", "19", "--num_fewshot 19"]),
         (["--num_fewshot", "-1"], ["--num_fewshot", "0 or more"]),
         (["--num_fewshot", "two"], ["--num_fewshot", "'two'", "whole number"]),
-        (["--limit", "0"], ["--limit 0", "no docs", "from 1 up"]),
+        (["--limit", "0"], ["--limit 0", "from 1 up"]),
         (["--limit", "-1"], ["--limit -1", "from 1 up"]),
         (["--limit=-0.5"], ["--limit -0.5"]),
         (["--limit", "nan"], ["--limit nan"]),

@@ -96,15 +96,12 @@ def choose_docs(
 
 def check_limit(limit: float) -> None:
     """Refuse a limit that is neither a number of docs nor a share of them."""
-    if isinstance(limit, bool) or not isinstance(limit, int | float):
-        raise UsageError(
-            f"limit is {limit!r}. Give a whole number from 1 up, or a share between 0 and 1."
-        )
-    if limit > 0 and (limit < 1 or float(limit).is_integer()):
+    is_number = isinstance(limit, int | float) and not isinstance(limit, bool)
+    if is_number and limit > 0 and (limit < 1 or float(limit).is_integer()):
         return
-    problem = "asks for no docs" if not limit > 0 else "is not a whole number of docs"
+    given = f"{limit:g}" if is_number else repr(limit)
     raise UsageError(
-        f"--limit {limit:g} {problem}. Give a whole number from 1 up, or a share between 0 and 1."
+        f"--limit {given}: give a whole number of docs from 1 up, or a share between 0 and 1."
     )
 
 
