@@ -7,16 +7,16 @@ score.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from lm_eval.config.fields import compile_field
 from lm_eval.data.files import read_file
 from lm_eval.data.splits import Splits, type_of
 from lm_eval.data.table import Table
-from lm_eval.errors import DataError, did_you_mean, listing
+from lm_eval.errors import DataError
 
 if TYPE_CHECKING:
     from lm_eval.tasks.config import TaskConfig
@@ -26,7 +26,6 @@ SampleUse = Literal["never", "if_absent", "always"]
 
 MORE_ROWS = 64
 """The number of rows of other splits: enough to draw examples from."""
-_VARIABLE = re.compile(r"\{\{\s*([A-Za-z]\w*)\s*\}\}")
 
 
 def sample_splits(config: TaskConfig, folder: Path | None) -> Splits:
@@ -64,37 +63,17 @@ def without_numbers(skip_docs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _table(path: Path, values: Mapping[str, Any], *, is_asked: bool) -> Table:
     read = read_file(path, type_of(path), {})
-    rows = [_filled(row, values, path, at) for at, row in enumerate(read.to_list(), 1)]
+    rows = [_filled(row, values) if values else row for row in read.to_list()]
     if is_asked or not rows:
         return Table.from_list(rows)
     rotated = [*rows[1:], rows[0]]
     return Table.from_list(rotated * -(-MORE_ROWS // len(rotated)))
 
 
-def _filled(value: Any, values: Mapping[str, Any], path: Path, line: int) -> Any:
+def _filled(value: Any, values: Mapping[str, Any]) -> Any:
     """A value of a row with the family's values filled in, also in column names."""
-    if not values:
-        return value
     if isinstance(value, Mapping):
-        return {
-            _filled(key, values, path, line): _filled(item, values, path, line)
-            for key, item in value.items()
-        }
+        return {_filled(key, values): _filled(item, values) for key, item in value.items()}
     if isinstance(value, list):
-        return [_filled(item, values, path, line) for item in value]
-    if not isinstance(value, str):
-        return value
-    _check_known(_VARIABLE.findall(value), values, path, line)
-    single = _VARIABLE.fullmatch(value)
-    if single is not None:
-        return values[single[1]]
-    return _VARIABLE.sub(lambda match: str(values[match[1]]), value)
-
-
-def _check_known(names: Iterable[str], values: Mapping[str, Any], path: Path, line: int) -> None:
-    for name in names:
-        if name not in values:
-            raise DataError(
-                f"{path}, row {line}: {{{{ {name} }}}} is not a variable of `each`."
-                f"{did_you_mean(name, values)} Variables: {listing(values)}."
-            )
+        return [_filled(item, values) for item in value]
+    return compile_field(value)(values) if isinstance(value, str) and "{{" in value else value
