@@ -236,7 +236,7 @@ WRONG = {
     "reread out --scorer nugget_labels --format cot": "--format 'cot' is in none of these runs",
     "diff out out --formats short_cot×json,x": "--format 'x' is in none of these runs",
     "reread out/nowhere --scorer nugget_labels": "There is no",
-    "reread out --scorer nugget_labels,format_type=jsn": "cannot be 'jsn'. Did you mean 'json'?",
+    "reread out --scorer nugget_labels,format_type=jsn": "not 'jsn'. Did you mean 'json'?",
     "compare out/short_cot_json": "Add a format: `nugget-eval compare --prompt_types",
     "power out/short_cot_json": "several formats (`nugget-eval compare --prompt_types",
 }
