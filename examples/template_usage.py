@@ -91,8 +91,7 @@ def show_output(prompt_type: str, format_type: str) -> None:
 
 def show_selection() -> None:
     heading("A prompt type for these nuggets", "select_prompt_type")
-    selection = select_prompt_type(NUGGETS)
-    print(f"{selection.prompt_type}\n  {selection.reason}\n")
+    print(f"{select_prompt_type(NUGGETS)}\n")
 
 
 def show_reading() -> None:

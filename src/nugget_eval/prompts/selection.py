@@ -67,7 +67,7 @@ def hardness(nugget: str) -> dict[str, int]:
 
 
 def select_prompt_type(nuggets: Sequence[str]) -> str:
-    """``no_reasoning`` for simple nuggets, ``short_cot`` for moderate, ``optimized`` for complex ones."""
+    """``no_reasoning`` for simple nuggets, ``short_cot`` for moderate, ``optimized`` for hard ones."""
     found: Counter[str] = Counter()
     for nugget in nuggets:
         found.update(hardness(nugget))
