@@ -45,12 +45,13 @@ from typing import Any
 SRC = Path(__file__).resolve().parents[1] / "src"
 PACKAGES = ("lm_eval", "nugget_eval")
 ADDRESSES = (
-    *("lm_eval.api", "lm_eval.filters", "lm_eval.utils", "lm_eval.evaluator", "lm_eval.cli"),
+    *("lm_eval.api", "lm_eval.utils", "lm_eval.evaluator", "lm_eval.cli"),
     *("lm_eval.models.api_models", "lm_eval.models.openai_completions"),
     *("lm_eval.models.huggingface", "nugget_eval.common", "nugget_eval.config"),
     "nugget_eval.prompts",
+    *("lm_eval.harness.filters", "lm_eval.harness.instances", "lm_eval.harness.stderr"),
 )
-"""What users import by these names, and what lies below the first two."""
+"""What users import by these names, or by names of ``lm_eval.addresses`` (the last line)."""
 STATS = "lm_eval.stats"
 MOST_IN_A_FOLDER = 15
 SHORT, LONG = 100, 700
@@ -159,7 +160,7 @@ def one_importer_figure(modules: dict[str, Module]) -> Figure:
 
 def is_for_users(name: str) -> bool:
     """Whether a module is a program or an address, so that few of ours need to import it."""
-    below = tuple(f"{address}." for address in ADDRESSES[:2])
+    below = tuple(f"{address}." for address in ADDRESSES[:1])
     return name.endswith(".__main__") or name in ADDRESSES or name.startswith(below)
 
 

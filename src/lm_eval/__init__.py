@@ -2,7 +2,7 @@
 
 Read in this order: errors, addresses, registry, support, config, data, formats, tasks, requests, models,
 stats, scoring, orders, harness, answers, reports, run, evaluator, simple, lab, screen, viewer, cli,
-utils, compat, api, filters.
+utils, compat, api.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 from lm_eval import evaluator
 from lm_eval.config.arguments import parse_pairs
@@ -32,6 +32,8 @@ ABOUT_TASKS = (
     *("intervals", "interval_methods", "choice_order", "notes", "accounting", "samples"),
 )
 """What ``evaluate`` returns; the rest is about the whole run, of which it knows little."""
+METHODS = ("loglikelihood", "loglikelihood_rolling", "generate_until")
+"""An object with these is a model, whatever its class."""
 
 
 def simple_evaluate(
@@ -235,10 +237,10 @@ def _checked_model(model: Any, model_args: Mapping[str, Any]) -> str | LM:
         )
     if isinstance(model, str | LM):
         return model
-    from lm_eval.models.duck import as_model
-
-    if (known := as_model(model)) is not None:
-        return known
+    methods: dict[str, Any] = {name: getattr(model, name, None) for name in METHODS}
+    if all(map(callable, methods.values())):
+        own = {name: staticmethod(method) for name, method in methods.items()}
+        return cast("LM", type(type(model).__name__, (LM,), own)())
     raise UsageError(
         f"model is a {type(model).__name__}. Give a backend's name, or an object whose class is a "
         "subclass of lm_eval.api.model.LM, or has its three methods."

@@ -28,10 +28,9 @@ def check_peer() -> None:
 
 def requests(peer: str, rows: dict[str, Any], shots: int) -> list[list[Any]]:
     """What the peer asks about the rows, after the first of the examples."""
-    from lm_eval.tasks._yaml_loader import load_yaml
-
     import lm_eval
     from lm_eval.api.task import ConfigurableTask
+    from lm_eval.tasks._yaml_loader import load_yaml
 
     config = dict(load_yaml(Path(lm_eval.__file__).parent / "tasks" / peer, resolve_func=True))
     with tempfile.TemporaryDirectory() as folder:

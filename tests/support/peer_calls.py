@@ -137,14 +137,13 @@ def gen_kwargs() -> list[Any]:
 
 
 def texts() -> list[Any]:
+    from lm_eval import utils
     from lm_eval.models.utils import (
         _add_special_kwargs,
         has_bos_prefix,
         postprocess_generated_text,
         replace_placeholders,
     )
-
-    from lm_eval import utils
 
     reply = "so</think> it is </think>\n 42\n\nQ: next"
     files = ["m/results_2024-01-01.json", "m/samples_arc_easy_2024-02-02.jsonl", "m/other.txt"]
@@ -178,7 +177,6 @@ def texts() -> list[Any]:
 def batches() -> list[Any]:
     """What a backend does with ``Collator``: sort, batch, answer, and put the answers back."""
     from lm_eval.models.utils import Collator, Grouper, chunks, undistribute
-
     from lm_eval.utils import Reorderer
 
     rng = random.Random(3)

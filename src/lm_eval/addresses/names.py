@@ -59,6 +59,7 @@ def _backend(class_name: str, others: str = "") -> dict[str, Home]:
 _SERVICES = {name: Home(f"lm_eval.compat.absent:{name}", LOGGING_ADVICE) for name in LOGGERS}
 _BATCHING = "lm_eval.compat.batching"
 _GENERATION = "lm_eval.compat.generation"
+_FILTERS = "lm_eval.harness.filters"
 _HELPERS = "lm_eval.compat.helpers"
 _TENSORS = "lm_eval.compat.tensors"
 _CACHE = (
@@ -82,23 +83,27 @@ NAMES: dict[str, dict[str, Home]] = {
     },
     "lm_eval._cli": _instead(_CLI, "HarnessCLI"),
     "lm_eval.api": {},
-    "lm_eval.api.filter": _at("lm_eval.api.filter", "Filter FilterEnsemble"),
-    "lm_eval.api.group": {
-        **_at("lm_eval.api.group", "Group ConfigurableGroup GroupConfig"),
-        **_at("lm_eval.tasks.groups", "AggMetricConfig=GroupScore"),
-    },
-    "lm_eval.api.instance": _at("lm_eval.api.instance", "Instance OutputType"),
+    "lm_eval.api.filter": _at(_FILTERS, "Filter FilterEnsemble"),
+    "lm_eval.api.group": _at(
+        "lm_eval.tasks.groups",
+        "Group ConfigurableGroup=Group GroupConfig AggMetricConfig=GroupScore",
+    ),
+    "lm_eval.api.instance": _at("lm_eval.harness.instances", "Instance OutputType"),
     "lm_eval.api.metrics": {
         **_at(
-            "lm_eval.api.metrics",
+            "lm_eval.harness.aggregation",
             "bypass_agg nanmean mean median perplexity weighted_perplexity bits_per_byte f1_score "
-            "matthews_corrcoef bleu chrf chrfpp ter brier_score exact_match_hf_evaluate exact_match_fn "
-            "pop_stddev sample_stddev mean_stderr acc_all acc_all_stderr metric_max_over_ground_truths "
-            "weighted_mean is_non_str_iterable bootstrap_stderr stderr_for_metric pooled_sample_stderr "
-            "unweighted_mean_stderr aggregate_subtask_metrics",
+            "matthews_corrcoef bleu chrf chrfpp ter brier_score acc_all metric_max_over_ground_truths "
+            "weighted_mean is_non_str_iterable",
+        ),
+        **_at(
+            "lm_eval.harness.stderr",
+            "pop_stddev sample_stddev mean_stderr acc_all_stderr bootstrap_stderr stderr_for_metric "
+            "pooled_sample_stderr unweighted_mean_stderr aggregate_subtask_metrics",
         ),
         **_at(
             "lm_eval.scoring.metrics",
+            "exact_match_fn=exact_match exact_match_hf_evaluate=exact_match "
             "brier_score_fn=keep acc_fn=keep acc_norm_fn=keep acc_mutual_info_fn=keep "
             "acc_bytes_fn=keep perplexity_fn=keep likelihood_fn=keep word_perplexity_fn=keep "
             "byte_perplexity_fn=keep bits_per_byte_fn=keep bypass mcc_fn=keep f1_fn=keep bleu_fn=keep "
@@ -137,7 +142,7 @@ NAMES: dict[str, dict[str, Home]] = {
         ),
     },
     "lm_eval.api.samplers": {
-        **_at("lm_eval.api.samplers", "ContextSampler FirstNSampler SAMPLER_REGISTRY get_sampler"),
+        **_at("lm_eval.tasks.fewshot", "ContextSampler FirstNSampler SAMPLER_REGISTRY get_sampler"),
         **_instead(
             "It raises NotImplementedError there too; subclass ContextSampler.",
             "BalancedSampler ManualSampler",
@@ -222,18 +227,15 @@ NAMES: dict[str, dict[str, Home]] = {
             "get_task_list get_subtask_list prepare_print_tasks",
         ),
     },
-    "lm_eval.filters": _at("lm_eval.filters", "build_filter_ensemble"),
-    "lm_eval.filters.custom": _at("lm_eval.filters.custom", "CustomFilter"),
+    "lm_eval.filters": _at(_FILTERS, "build_filter_ensemble"),
+    "lm_eval.filters.custom": _at(_FILTERS, "CustomFilter"),
     "lm_eval.filters.decontamination": _instead(_OVERLAP, "DecontaminationFilter"),
     "lm_eval.filters.extraction": _at(
-        "lm_eval.filters.extraction",
-        "RegexFilter POSFilter WhitespaceFilter MultiChoiceRegexFilter",
+        _FILTERS, "RegexFilter POSFilter WhitespaceFilter MultiChoiceRegexFilter"
     ),
-    "lm_eval.filters.selection": _at(
-        "lm_eval.filters.selection", "TakeFirstFilter TakeKFilter MajorityVoteFilter"
-    ),
+    "lm_eval.filters.selection": _at(_FILTERS, "TakeFirstFilter TakeKFilter MajorityVoteFilter"),
     "lm_eval.filters.transformation": _at(
-        "lm_eval.filters.transformation", "LowercaseFilter UppercaseFilter MapFilter SPANFilter"
+        _FILTERS, "LowercaseFilter UppercaseFilter MapFilter SPANFilter"
     ),
     "lm_eval.loggers": {
         **_at("lm_eval.compat.tracker", "EvaluationTracker"),
@@ -392,6 +394,10 @@ PASSED_ON = {
     "lm_eval.loggers.utils lm_eval.tasks lm_eval.utils",
     "lm_eval.evaluator_utils": "lm_eval.api.metrics lm_eval.result_schema lm_eval.utils",
     "lm_eval.filters": "lm_eval.api.filter lm_eval.api.registry",
+    **{
+        f"lm_eval.filters.{name}": "lm_eval.api.filter"
+        for name in ("custom", "extraction", "selection", "transformation")
+    },
     "lm_eval.loggers.evaluation_tracker": "lm_eval.utils",
     "lm_eval.models.api_models": "lm_eval.api.instance lm_eval.api.model lm_eval.models.utils",
     "lm_eval.models.huggingface": "lm_eval.api.instance lm_eval.api.model lm_eval.api.registry "

@@ -1,6 +1,8 @@
 """The documented addresses: ``lm_eval.api.template``, ``.task``, ``.registry``, ``.model`` …
 
-Read in this order: filter, group, instance, metrics, model, registry, samplers, task, template.
+The other modules of this package are addresses: ``lm_eval.addresses`` has the list.
+
+Read in this order: model, registry, task, template.
 """
 
 from lm_eval.addresses.finder import attributes_of

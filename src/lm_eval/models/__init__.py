@@ -1,7 +1,7 @@
 """Model backends: each answers requests; none knows about tasks or formats.
 
 Read in this order: http, cost_estimates, borders, sampling, settings, base, overrides,
-chat_template, duck, dummy, loading, api, batches, api_models, openai_completions, providers,
+chat_template, dummy, loading, api, batches, api_models, openai_completions, providers,
 local, llama_cpp, gguf, hf, huggingface, ray, vllm.
 """
 

@@ -79,9 +79,8 @@ def run_task(output_type: str, case: dict[str, Any]) -> Any:
 
 
 def run_aggregation(case: dict[str, Any]) -> Any:
-    from lm_eval.evaluator_utils import _compute_task_aggregations
-
     from lm_eval.api.registry import get_aggregation
+    from lm_eval.evaluator_utils import _compute_task_aggregations
 
     class Task:
         task_name = "t"
