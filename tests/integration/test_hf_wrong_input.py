@@ -69,7 +69,7 @@ WRONG_ARGUMENTS: list[tuple[dict[str, Any], str]] = [
     ({"max_memory": {"cpu": "much"}}, "cannot load the weights of"),
     ({"bnb_4bit_quant_typ": "nf4"}, "Did you mean 'bnb_4bit_quant_type'?"),
     ({"max_lenght": 5}, "has no argument 'max_lenght'. Did you mean 'max_length'?"),
-    ({"autogptq": "model.safetensors"}, "A GPTQ checkpoint needs no argument"),
+    ({"autogptq": "model.safetensors"}, "Model 'hf' has no argument 'autogptq'."),
     *(
         ({switch: "maybe"}, f"'hf': {switch} must be true or false, not 'maybe'")
         for switch in ("prefix_cache", "trust_remote_code", "add_bos_token", "parallelize")

@@ -53,19 +53,13 @@ _8BIT = (
 GPTQ = ("autogptq", "gptqmodel")
 PASSED = ("variant", "config", "cache_dir", "local_files_only")
 """Arguments that ``from_pretrained`` of the model gets as they are."""
-_WITHOUT_EFFECT_HERE = (
+_TAKEN = (
+    *(*_4BIT, *_8BIT, *PASSED, "subfolder", "torch_dtype"),
     *("use_fast_tokenizer", "low_cpu_mem_usage", "use_safetensors", "logits_cache", "use_cache"),
 )
-"""Arguments of EleutherAI's ``HFLM`` that decide only how fast weights and prefixes are read."""
-_SPREAD = "device_map=auto spreads a model over the GPUs there are, as far as their memory goes."
-_FOREIGN = {
-    **dict.fromkeys(GPTQ, "A GPTQ checkpoint needs no argument: its config.json says what it is."),
-    "tp_plan": _SPREAD,
-    "delta": "Add the delta weights to the model and save it; then give its folder.",
-    **dict.fromkeys(("token", "use_auth_token"), "Set HF_TOKEN, or run `hf auth login`."),
-    "use_accelerate": _SPREAD,
-}
-"""Arguments that programs give and ``hf`` does not have → what to do instead."""
+"""More arguments of EleutherAI's ``HFLM``; the last ones decide only how fast something is read."""
+_ABSENT = (*GPTQ, "tp_plan", "delta", "token", "use_auth_token", "use_accelerate")
+"""Arguments that programs pass on without asking for anything by them."""
 
 
 def check_options(request: GenerateRequest, options: GenerationOptions) -> None:
@@ -130,22 +124,15 @@ def quantizing(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_foreign(foreign: Mapping[str, Any], valid: Sequence[str]) -> None:
-    """Refuse arguments that ``hf`` does not take, and say what to do instead; a value that asks for
-    nothing is accepted, because programs pass on every argument of EleutherAI's ``HFLM``.
-    """
+    """Refuse arguments that ``hf`` does not take; those that ask for nothing are accepted."""
     for name, value in foreign.items():
-        if name in (*_4BIT, *_8BIT, "subfolder") or (name in GPTQ and value is True):
-            continue
-        if name in (*_WITHOUT_EFFECT_HERE, "torch_dtype", *PASSED):
-            continue
-        if name not in _FOREIGN:
+        asks = value not in ((None, False, "", True) if name in GPTQ else (None, False, ""))
+        if name not in _TAKEN and (asks or name not in _ABSENT):
             raise UsageError(
-                f"Model 'hf' has no argument {name!r}."
-                f"{did_you_mean(name, [*valid, *_4BIT, *_8BIT, *_FOREIGN])} "
-                f"Its arguments: {listing(valid)}."
+                f"Model 'hf' has no argument {name!r}.{did_you_mean(name, [*valid, *_TAKEN])} Its "
+                f"arguments: {listing(valid)}. A token comes from HF_TOKEN; for what only loading can "
+                "do, load the model yourself and give it as pretrained."
             )
-        if value not in (None, False, ""):
-            raise UsageError(f"Model 'hf' does not take {name}={value}. {_FOREIGN[name]}")
 
 
 def read_quantization(arguments: Mapping[str, Any]) -> Mapping[str, Any] | Any:
