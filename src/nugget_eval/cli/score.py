@@ -19,7 +19,7 @@ from nugget_eval.data.files import (
     one_per_topic,
     read_labelled,
     read_topics,
-    write_records,
+    write_rows,
 )
 from nugget_eval.data.records import Assignment, Labelled
 from nugget_eval.judge.evaluation import check_output
@@ -59,7 +59,7 @@ def score(args: argparse.Namespace) -> int:
     folder = check_output(args.output_path)
     if folder is not None:
         for name, run in metrics_names(runs).items():
-            write_records(folder / name, run.to_metrics())
+            write_rows(folder / name, run.to_metrics())
         summary: dict[str, Any] = {"scores": [run.to_dict() for run in runs]}
         if ranking is not None:
             summary["ranking"] = ranking.to_dict()

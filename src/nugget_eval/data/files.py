@@ -20,7 +20,6 @@ from nugget_eval.data.records import (
     Block,
     Gold,
     Labelled,
-    Metrics,
     Nugget,
     PassageAssignment,
     Topic,
@@ -47,11 +46,6 @@ def read_answers(path: str | Path) -> Iterator[Answer]:
 def read_assignments(path: str | Path) -> Iterator[Assignment | PassageAssignment]:
     """Labels for answers or for retrieved passages (lines with a ``docid``)."""
     return _read(path, _assignment, lambda item: (item.unit, item.qid))
-
-
-def read_metrics(path: str | Path) -> Iterator[Metrics]:
-    """The lines of a metrics file, the means (qid ``all``) among them."""
-    return _read(path, Metrics.of, lambda metrics: (metrics.qid,))
 
 
 def read_labelled(path: str | Path) -> Iterator[Labelled]:

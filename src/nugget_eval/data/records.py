@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast, get_args
 
@@ -180,28 +180,6 @@ TextRecord: TypeAlias = Assignment | PassageAssignment | Block
 """A text with its nuggets: what can be judged."""
 Labelled: TypeAlias = TextRecord | Gold
 """Nuggets of one topic with labels: for one text, or for the topic as a whole."""
-
-
-@dataclass(frozen=True, slots=True)
-class Metrics(Record):
-    """Scores of one topic, or their means under the qid ``all``; None is an undefined score."""
-
-    qid: str
-    scores: Mapping[str, float | None]
-
-    @classmethod
-    def of(cls, row: Row) -> Metrics:
-        """The scores in ``row``: every key that ends in ``_score``."""
-        scores = {key: row.share(key) for key in row.values if key.endswith("_score")}
-        if not scores:
-            row.key("strict_vital_score")
-        return cls(row.name("qid"), scores, source=row.values)
-
-    def to_row(self) -> dict[str, Any]:
-        """One object of a metrics file; an undefined score is null."""
-        row = merged(self.source, {"qid": self.qid})
-        changed = {key: score for key, score in self.scores.items() if row.get(key, "") != score}
-        return {**row, **changed}
 
 
 def nugget_ids(qid: str, nuggets: Iterable[Nugget]) -> list[str]:

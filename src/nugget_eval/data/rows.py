@@ -86,15 +86,6 @@ class Row:
             raise self.error(f"{name!r} must be a list of texts or numbers, not {shown(values)}.")
         return tuple(items)
 
-    def share(self, name: str) -> float | None:
-        """A number from 0 to 1, or None for null."""
-        value = self.values[name]
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            raise self.error(f"{name!r} must be a number from 0 to 1 or null, not {shown(value)}.")
-        return float(value)
-
     def rows(self, *names: str) -> Iterator[Row]:
         """The objects of a list, each with its own place."""
         name = self.key(*names)

@@ -33,7 +33,7 @@ def write_files(folder: Path, done: Evaluation, runs: Iterable[RunScores]) -> li
     written = [folder / ASSIGNMENTS]
     write_records(written[0], done.records())
     for name, run in metrics_names(runs).items():
-        write_records(folder / name, run.to_metrics())
+        write_rows(folder / name, run.to_metrics())
         written.append(folder / name)
     secrets = known_secrets()
     write_rows(folder / REPLIES, map(secrets.cleaned, reply_rows(done)))

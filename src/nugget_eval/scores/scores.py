@@ -16,7 +16,7 @@ from lm_eval.errors import DataError, did_you_mean, listing
 from lm_eval.stats.numeric import Floats
 from lm_eval.stats.resampling import Measured
 from lm_eval.support.encode import AsDict
-from nugget_eval.data.records import ALL, Labelled, Metrics, Nugget, Topic, nugget_ids
+from nugget_eval.data.records import ALL, Labelled, Nugget, Topic, nugget_ids
 from nugget_eval.scores.bootstrap import Resampling, from_draws, np, resampled_sums
 from nugget_eval.scores.measures import MEASURES, TREC_MEASURES, Tally, count_labels, known_measure
 
@@ -54,10 +54,6 @@ class TopicScores(AsDict):
 
     qid: str
     scores: Mapping[str, TopicScore]
-
-    def to_metrics(self, measures: Sequence[str] = TREC_MEASURES) -> Metrics:
-        """One line of a metrics file."""
-        return Metrics(self.qid, {name: self.scores[name].value for name in measures})
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,10 +104,14 @@ class RunScores(AsDict):
         scores = ((topic.qid, topic.scores[measure].value) for topic in self.topics)
         return {qid: value for qid, value in scores if value is not None}
 
-    def to_metrics(self, measures: Sequence[str] = TREC_MEASURES) -> list[Metrics]:
+    def to_metrics(self) -> list[dict[str, Any]]:
         """The lines of a metrics file: each topic, then the means under the qid ``all``."""
-        means = {name: self.means[name].mean.value for name in measures}
-        return [*(topic.to_metrics(measures) for topic in self.topics), Metrics(ALL, means)]
+        lines: list[dict[str, Any]] = [
+            {"qid": topic.qid, **{name: topic.scores[name].value for name in TREC_MEASURES}}
+            for topic in self.topics
+        ]
+        means = {name: self.means[name].mean.value for name in TREC_MEASURES}
+        return [*lines, {"qid": ALL, **means}]
 
 
 def score_topic(qid: str, nuggets: Sequence[Nugget], *, trec_compat: bool = False) -> TopicScores:

@@ -64,15 +64,6 @@ LINES: dict[str, tuple[Read, list[str]]] = {
             '[{"text": "n", "importance": "vital", "assignment": null}]}',
         ],
     ),
-    "metrics": (
-        runs.read_metrics,
-        [
-            '{"qid": "7", "strict_vital_score": 0.5, "strict_all_score": 0, "vital_score": 1, '
-            '"all_score": 0.30000000000000004}',
-            '{"qid": "all", "strict_vital_score": null, "strict_all_score": 0.25, '
-            '"vital_score": 0.5, "all_score": 0.5}',
-        ],
-    ),
     "blocks": (
         runs.read_labelled,
         [
@@ -279,9 +270,6 @@ def test_other_files_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "latin.jsonl").write_bytes(b'\n{"qid": "\xe9"}\n')
     with pytest.raises(DataError, match="line 2: not UTF-8"):
         list(runs.read_topics(tmp_path / "latin.jsonl"))
-    path = written(tmp_path / "metrics.jsonl", '{"qid": "1", "vital_score": 1.5}')
-    with pytest.raises(DataError, match="'vital_score' must be a number from 0 to 1"):
-        list(runs.read_metrics(path))
     path = written(tmp_path / "run.jsonl", '{"topic_id": "1", "answer": [], "response_length": -1}')
     with pytest.raises(DataError, match="'response_length' must be a whole number, not -1"):
         list(runs.read_answers(path))
