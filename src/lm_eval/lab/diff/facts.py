@@ -62,18 +62,12 @@ class FactDiff:
     changes: tuple[Change, ...] = ()
     same: str = ""
     """What both have, in words."""
-    is_known: bool = True
-    """False if one of the files does not say."""
-
-    @property
-    def is_same(self) -> bool:
-        return self.is_known and not self.changes
 
     def to_dict(self) -> dict[str, Any]:
         """Ready for JSON."""
         return {
             "topic": self.topic,
-            "is_same": self.is_same if self.is_known else None,
+            "is_same": not self.changes,
             "same": self.same,
             "changes": {change.key: [change.first, change.second] for change in self.changes},
         }
