@@ -366,3 +366,14 @@ def test_a_program_that_cannot_depend_on_the_answer(changes: dict[str, str], sai
 def test_a_task_that_needs_no_program_looks_for_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert lm_eval.simple_evaluate(model="dummy", tasks=["demo_short@cot"], limit=2)["results"]
+
+
+@sandboxed
+def test_samples_say_what_became_of_a_program_and_rereading_refuses(place: Workplace) -> None:
+    task_file(place)
+    done = place.run("--tasks", "sums.yaml", "--output_path", "o", "--log_samples", "--seed", "1")
+    assert done.code == 0, done.err
+    (samples,) = (place.folder / "o").rglob("samples_*.jsonl")
+    for sample in map(json.loads, samples.read_text().splitlines()):
+        assert ("verdict" in sample["reading"]) == (sample["reading"]["no_answer"] is None)
+    place.cli("reread", "o", "--scorer", "whole_reply").refused("the answers are programs")

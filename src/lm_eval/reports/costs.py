@@ -198,9 +198,7 @@ def _forecast_notes(forecasts: Sequence[Forecast], prices: Prices | None) -> lis
     if None in tokenizers:
         lines.append("≈ Tokens in are guessed from the text: one for every 4 characters.")
     if total.most.tokens_out:
-        lines.append(
-            "Tokens out are an upper bound: every reply at its maximum length, whatever the window."
-        )
+        lines.append("Tokens out are an upper bound: each reply at its limit or the window's.")
     if total.least.requests != total.most.requests:
         lines.append(
             "Requests: the first number if the server returns the log-probs of several next "

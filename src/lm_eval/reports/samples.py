@@ -270,7 +270,7 @@ def _scored_plain(doc: FilteredDoc) -> dict[str, Any]:
 def _readings(outcomes: Sequence[TextOutcome], answers: Sequence[Any]) -> list[dict[str, Any]]:
     """How each of several replies was read."""
     return [
-        {**_reading(outcome), "right": is_right(outcome), "finish": getattr(answer, "finish", None)}
+        {**_reading(outcome), "right": _right(outcome), "finish": getattr(answer, "finish", None)}
         for outcome, answer in zip(outcomes, answers, strict=True)
     ]
 
@@ -283,7 +283,20 @@ def _reading(outcome: TextOutcome) -> dict[str, Any]:
         "rule": reading.rule,
         "span": reading.span,
         "no_answer": reading.reason,
+        **({"verdict": _verdict(outcome)} if outcome.program else {}),
     }
+
+
+def _right(outcome: TextOutcome) -> bool | None:
+    """Whether a reply is right; None for a program that was not run."""
+    return None if outcome.program and _verdict(outcome) is None else is_right(outcome)
+
+
+def _verdict(outcome: TextOutcome) -> str | None:
+    """What became of a program; None if none was to be run, as with ``--predict_only``."""
+    from lm_eval.scoring.programs import VERDICTS
+
+    return None if VERDICTS.runner is None else VERDICTS.of(outcome.program)
 
 
 def _choice_order(doc: ScoredDoc, show: Show) -> dict[str, Any]:

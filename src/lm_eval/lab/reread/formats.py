@@ -22,6 +22,7 @@ from lm_eval.lab.reread.items import (
     Verdict,
     answered_samples,
     in_words,
+    runs_programs,
     stored_reader,
 )
 from lm_eval.lab.stored.measurement import primary_metric
@@ -79,6 +80,12 @@ class UnderFormat(StoredReplies):
 
     def rereading(self) -> Rereading:
         facts = self.run.results["formats"][self.name]
+        if runs_programs(facts):
+            raise ComparisonError(
+                f"{self.run.path}, {self.name}: the answers are programs, and another reading of them "
+                "would have to be run. Run the task again with the other reader; with --use_cache no "
+                "answer is asked for again."
+            )
         rereading = Rereading(self._metric.name, (), before=stored_reader(facts))
         rereading.items = self._items(rereading.notes)
         return rereading

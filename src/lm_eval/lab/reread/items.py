@@ -26,6 +26,7 @@ from lm_eval.errors import (
 )
 from lm_eval.formats.compile import compile_format, format_names, get_format
 from lm_eval.formats.items import AnswerKind
+from lm_eval.formats.prompt_format import PromptFormat
 from lm_eval.formats.readers import BoundReader, bind_reader
 from lm_eval.lab.stored.run import StoredRun
 from lm_eval.lab.stored.view import first_reply
@@ -152,14 +153,27 @@ def reader_of_format(name: str) -> BoundReader:
     return reader
 
 
+def runs_programs(facts: Mapping[str, Any]) -> bool:
+    """Whether answers under a result's format are programs that were run."""
+    made = _stored_format(facts)
+    return made is not None and made.program is not None
+
+
+def _stored_format(facts: Mapping[str, Any]) -> PromptFormat | None:
+    """A result's format, from the facts that a results file has about it; None if it cannot be made."""
+    try:
+        return compile_format(yaml.safe_load(str(facts.get("yaml"))), name=str(facts["format"]))
+    except (LmEvalError, yaml.YAMLError, TypeError, ValueError):
+        return None
+
+
 def stored_reader(facts: Mapping[str, Any]) -> str:
     """The reader of a result's format in words, from the facts that a results file has about it.
 
     ``as stored`` for a format that cannot be made again, or that is not the same now.
     """
-    try:
-        made = compile_format(yaml.safe_load(str(facts.get("yaml"))), name=str(facts["format"]))
-    except (LmEvalError, yaml.YAMLError, TypeError, ValueError):
+    made = _stored_format(facts)
+    if made is None:
         return "as stored"
     is_same = str(facts.get("fingerprint")).startswith(made.fingerprint)
     return reader_words(made.scorer) if is_same and made.scorer is not None else "as stored"
