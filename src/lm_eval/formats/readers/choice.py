@@ -61,7 +61,7 @@ def _spread(text: str, rule: Callable[[str], Reading], prefix: str) -> Reading:
     reading = rule(plain[start:]).moved(start)
     if not reading.is_answer:
         return reading
-    span = reading.span if moved_to is None or reading.span is None else moved_to(reading.span)
+    span = moved_to(reading.span) if reading.span else None
     return Reading(reading.value, f"{prefix}{reading.rule}", span, is_claim=reading.is_claim)
 
 
@@ -111,9 +111,8 @@ def conclusion(reply: ReplyText, phrase: re.Pattern[str] | None) -> Reading:
         [*reply.conclusions(phrase), *_boxes(reply)], key=lambda claim: (claim.span, claim.start)
     )
     claims = list({claim.span: claim for claim in reversed(ordered)}.values())[::-1]
-    if not claims:
-        return NO_ANSWER
-    return _settled(reply, _before_tail(reply, claims))
+    claims = claims[:1] + [claim for claim in claims[1:] if not _listed(reply, claim)]
+    return _settled(reply, claims) if claims else NO_ANSWER
 
 
 def verdict(reply: ReplyText, _phrase: re.Pattern[str] | None) -> Reading:
@@ -210,14 +209,7 @@ def _settled(reply: ReplyText, claims: list[Claim]) -> Reading:
 
 
 def _checked(reply: ReplyText, claim: Claim) -> Reading:
-    """The claim as a reading, unless what follows takes it back or calls another choice right."""
-    changed = reply.words.second_thought.search(reply.low, claim.span[1], claim.end + REACH)
-    if changed:
-        rest = " " * changed.start() + reply.text[changed.start() :]
-        for rule in (conclusion, closing, bold):
-            later = rule(ReplyText(rest, reply.options), None)
-            if later.is_answer:
-                return later.with_rule("correction")
+    """The claim as a reading, unless what follows calls another choice right."""
     others = set(reply.called_right(claim.end)) - {claim.choice}
     return AMBIGUOUS if others else _reading(claim.choice, claim.span).with_rule(claim.rule)
 
@@ -226,24 +218,12 @@ def _reading(index: int, span: Span) -> Reading:
     return AMBIGUOUS if index < 0 else Reading(index, span=span)
 
 
-_TAIL = re.compile(
-    r"\b(?:summari[sz]\w*|combin\w*|all|these|previous|other|remaining|following|next|each|both)\b"
-    r"[^.\n]{0,60}\b(?:answers|questions|problems)\b"
-)
 _NUMBERED = re.compile(r"(?:\A|\n)[ \t]*\(?\d{1,3}[.):][ \t]*[^.\n]{0,40}\Z")
 
 
-def _before_tail(reply: ReplyText, claims: list[Claim]) -> list[Claim]:
-    """The claims without those about other questions: a summary, or a list of more answers."""
-    first = claims[0]
-    tail = _TAIL.search(reply.low, first.end)
-    end = tail.start() if tail else len(reply.text)
-    return [first] + [
-        claim
-        for claim in claims[1:]
-        if claim.start < end
-        and not _NUMBERED.search(reply.text, max(0, claim.start - 60), claim.start)
-    ]
+def _listed(reply: ReplyText, claim: Claim) -> bool:
+    """True if the claim is an entry of a numbered list: answers to more questions than one."""
+    return bool(_NUMBERED.search(reply.text, max(0, claim.start - 60), claim.start))
 
 
 _BRACED = r"\{((?:[^{}]|\{(?:[^{}]|\{[^{}]{0,200}\}){0,300}\}){0,2000})\}"
@@ -304,20 +284,20 @@ def label_after(
 
     The last, because a model that corrects itself does so at the end.
     """
-    options = options_of(labels, choices)
-    reply = ReplyText(fold(text), options)
+    reply = ReplyText(fold(text), options_of(labels, choices))
     for match in reversed(list(phrase_pattern(phrase).finditer(reply.low))):
         claim = reply.claim_at(match.start(), match.end(), "label_after")
-        if claim is None and PLACEHOLDER.match(reply.text, match.end()):
-            continue  # the instruction repeated
-        if claim is None or _is_text(claim, options, reply):
-            return NO_ANSWER
-        return _reading(claim.choice, claim.span).with_rule("label_after")
+        if claim or not PLACEHOLDER.match(reply.text, match.end()):  # the instruction repeated
+            return _of_label(reply, claim)
     return NO_ANSWER
 
 
-def _is_text(claim: Claim, options: AnswerOptions, reply: ReplyText) -> bool:
-    return claim.choice >= 0 and options.label_at(reply.text, claim.span[0]) is None
+def _of_label(reply: ReplyText, claim: Claim | None) -> Reading:
+    """The claim as a reading, if it names a label and not only a choice's text."""
+    if claim is None:
+        return NO_ANSWER
+    is_text = claim.choice >= 0 and reply.options.label_at(reply.text, claim.span[0]) is None
+    return NO_ANSWER if is_text else _reading(claim.choice, claim.span).with_rule(claim.rule)
 
 
 @register_reader("first_label")
@@ -326,12 +306,8 @@ def first_label(text: str, *, labels: Sequence[str] = (), choices: Sequence[str]
 
     A reply that starts by repeating the options (``A. … B. …``) has not answered yet.
     """
-    options = options_of(labels, choices)
-    reply = ReplyText(fold(text), options)
-    claim = reply.claim_at(0, 0, "first_label", is_start=True)
-    if claim is None or _is_text(claim, options, reply):
-        return NO_ANSWER
-    return _reading(claim.choice, claim.span).with_rule("first_label")
+    reply = ReplyText(fold(text), options_of(labels, choices))
+    return _of_label(reply, reply.claim_at(0, 0, "first_label", is_start=True))
 
 
 @register_reader("marked_label")

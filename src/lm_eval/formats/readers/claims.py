@@ -250,8 +250,6 @@ class ReplyText:
     def is_supposed(self, pos: int, end: int) -> bool:
         """True if what is said at ``pos`` follows a condition ("if it were 1900, …") or a denial."""
         begin = self.sentence(pos)[0]
-        for contrast in self.words.contrast.finditer(self.low, begin, pos):
-            begin = contrast.end()
         clauses = [begin, *(match.end() for match in _CLAUSE.finditer(self.low, begin, pos))]
         if self.is_denied(clauses[-1], pos):
             return True

@@ -158,17 +158,13 @@ def _mentions(text: PlainWords, keys: Sequence[str]) -> dict[int, list[Span]]:
 
 # ------------------------------------------------------------------------------------ compiling
 
-_MAX_KEPT = 20_000  # characters of choices; longer ones are not kept in memory
-
 
 def options_of(labels: Sequence[str], choices: Sequence[str]) -> AnswerOptions:
     """The compiled labels and choices; the same question is compiled once."""
-    fixed = tuple(map(str, labels)), tuple(map(str, choices))
-    is_long = sum(map(len, fixed[1])) > _MAX_KEPT
-    return (_compile.__wrapped__ if is_long else _compile)(*fixed)
+    return _compile(tuple(map(str, labels)), tuple(map(str, choices)))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _compile(labels: tuple[str, ...], choices: tuple[str, ...]) -> AnswerOptions:
     cores = _cores(labels)
     by_label = dict(_unique(cores))

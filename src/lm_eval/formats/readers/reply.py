@@ -8,7 +8,6 @@ stay valid. Formats and the nugget judge share this rule.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -84,7 +83,7 @@ def _read_continued(
     Alone, because some readers look at the start of a reply, which the prefix would hide.
     """
     if prefix and text.strip() and not _repeats(text, prefix):
-        joined = _joined(prefix, text)
+        joined = f"{prefix}{' ' if prefix[-1:].isalnum() else ''}{text}"
         reading = first_settled(readers, joined, labels=labels, choices=choices)
         reading = _within_reply(reading, len(joined) - len(text))
         if reading.is_settled:
@@ -96,11 +95,6 @@ def _repeats(text: str, prefix: str) -> bool:
     """True if the reply repeats the prefix at its start, so that it is complete without it."""
     start = text.lstrip()[: len(prefix) + 8]
     return start.lower().startswith(prefix.strip().lower())
-
-
-def _joined(prefix: str, reply: str) -> str:
-    needs_space = prefix[-1:].isalnum() and reply[:1].isalnum()
-    return f"{prefix}{' ' if needs_space else ''}{reply}"
 
 
 def _within_reply(reading: Reading, offset: int) -> Reading:
@@ -139,13 +133,13 @@ def fitted(
     choice becomes that choice's text.
     """
     value = reading.value
-    if not reading.is_answer or (answers == "choice" and isinstance(value, int)):
-        return reading
     is_list = isinstance(value, list | tuple)
+    if not reading.is_answer or (answers == "order" and is_list):
+        return reading
+    if answers == "order" or (answers == "choice" and is_list):
+        return NO_ANSWER
     if answers == "choice":
-        return NO_ANSWER if is_list else as_choice(reading, labels, choices)
-    if answers == "order":
-        return reading if is_list else NO_ANSWER
+        return reading if isinstance(value, int) else as_choice(reading, labels, choices)
     if isinstance(value, int):
         return Reading((choices or labels)[value], reading.rule, reading.span)
     if is_list and choices and all(isinstance(v, int) for v in value):
@@ -160,20 +154,17 @@ Span = tuple[int, int]
 
 _NAMES = (
     "think|thinking|thoughts?|reasoning|scratch_?pad|analysis|reflection|chain[_-]of[_-]thought"
-    r"|inner[_-]monologue|cot(?=[>\]▷⟩])"  # cot x is a cotangent
+    "|inner[_-]monologue|cot(?=>|]|▷)"  # cot x is a cotangent
 )
-_TAG = re.compile(
-    rf"(?i:[<\[◁⟨]\s{{0,8}}(?P<slash>/)?\s{{0,4}}(?:[\w.-]{{1,20}}:)?(?P<name>{_NAMES})(?![\w-]))"
-    r"[^<>\[\]◁▷⟨⟩]{0,300}[>\]▷⟩]|<\|(?i:(?P<edge>begin|end)_of_thought)\|>"
+_TAG = re.compile(  # in backticks a tag is text
+    rf"(?<!`)(?:<\s{{0,8}}(?P<slash>/)?\s{{0,4}}(?:[\w.-]{{1,20}}:)?(?P<name>{_NAMES})(?![\w-])"
+    rf"[^<>]{{0,300}}(?<!/)>|(?P<mark>\[|◁)(?P<close>/)?(?P<word>{_NAMES})(?(mark)[\]▷])(?!\()"
+    r"|<\|(?P<edge>begin|end)_of_thought\|>)",
+    re.IGNORECASE,
 )
 _MARK = re.compile(  # of a chat template
-    r"<(?:\|(?P<channel>channel)\|>|(?P<turn_end>\|(?:im_end|eot_id|endoftext|end|return|end_of_text"
-    r"|end_of_solution)\|>|end_of_turn>|/s>)|\|\w{1,30}\|>)"
-)
-# On a line of its own it ends [reasoning], which models do not close.
-_HEADING = re.compile(
-    r"(?:(?<=\n)|\A)[ \t*_#]{0,8}"
-    r"\[(?i:(?:final[ _-]?)?(?:answer|output|response|result|solution|conclusion|verdict|labels?))\]"
+    r"(?<!`)<(?:\|(?P<channel>channel)\|>|(?P<turn_end>\|(?:im_end|eot_id|endoftext|end|return"
+    r"|end_of_text|end_of_solution)\|>|end_of_turn>|/s>)|\|\w{1,30}\|>)"
 )
 _CHANNEL = re.compile(r"<\|channel\|>\s{0,4}(\w{1,20})[^<]{0,100}<\|message\|>")
 # Channels as they read where the server leaves special tokens out.
@@ -212,39 +203,16 @@ def find_thinking(text: str) -> Thinking:
     chain_of_thought, cot or inner_monologue, in angle, square or triangle brackets. Blocks may nest and
     repeat, in any case and with attributes. A block that is never closed extends to the end; a closing
     tag without an opening one ends a block that began with the reply. Of the channels of gpt-oss, only
-    the last final one is the answer. A reply that is a JSON array or object has no thinking: tags in its
-    strings are text. Time is linear in the length of ``text``.
+    the last final one is the answer. Time is linear in the length of ``text``.
     """
-    thinking = _find(fold(text))
-    return Thinking([]) if thinking.spans and _is_json(text) else thinking
-
-
-def _find(text: str) -> Thinking:
-    marks = [mark for mark in _MARK.finditer(text) if not _is_quoted(text, mark)]
+    text = fold(text)
+    marks = list(_MARK.finditer(text))
     if any(mark["channel"] for mark in marks):
         return Thinking(_outside_final_channel(text, marks))
     if _BARE_CHANNELS.match(text) and _BARE_FINAL in text:
         return Thinking([(0, text.rindex(_BARE_FINAL) + len(_BARE_FINAL))])
-    blocks, open_at = _blocks(text, [tag for tag in _TAG.finditer(text) if _is_tag(text, tag)])
+    blocks, open_at = _blocks(text)
     return Thinking(_with_turn_ends(text, blocks, marks), open_at)
-
-
-def _is_json(text: str) -> bool:
-    """True if the whole of ``text`` is one JSON array or object."""
-    stripped = text.strip()
-    if not stripped.startswith(("[", "{")) or not stripped.endswith(("]", "}")):
-        return False
-    try:
-        json.loads(stripped)
-    except (ValueError, RecursionError):
-        return False
-    return True
-
-
-def _is_quoted(text: str, mark: re.Match[str]) -> bool:
-    """True if quotes or backticks enclose exactly ``mark``: the reply is about it."""
-    start, end = mark.span()
-    return start > 0 and text[start - 1] in "\"'`" and text[start - 1] == text[end : end + 1]
 
 
 def _outside_final_channel(text: str, marks: list[re.Match[str]]) -> list[Span]:
@@ -253,53 +221,24 @@ def _outside_final_channel(text: str, marks: list[re.Match[str]]) -> list[Span]:
         return [(0, len(text))]
     start = finals[-1].end()
     end = next((m.start() for m in marks if m["turn_end"] and m.start() >= start), len(text))
-    return [(0, start), (end, len(text))] if end < len(text) else [(0, start)]
+    return [(0, start), (end, len(text))]
 
 
-def _blocks(text: str, tags: list[re.Match[str]]) -> tuple[list[Span], int | None]:
+def _blocks(text: str) -> tuple[list[Span], int | None]:
     """Closed blocks in order, then an unclosed one up to the end, and where that one begins."""
-    if any(text[tag.start()] == "[" for tag in tags):
-        tags = sorted([*tags, *_HEADING.finditer(text)], key=re.Match.start)
     blocks: list[Span] = []
-    depths: dict[str, int] = {}  # of the families of blocks that are open
-    start = 0
-    for tag in tags:
-        is_heading = tag.re is _HEADING
-        is_closing, family = (True, "") if is_heading else _kind(tag)
-        if is_heading:
-            is_closed = bool(depths) and text[start] == "["
-        elif not is_closing:
-            start = start if depths else tag.start()
-            depths[family] = depths.get(family, 0) + 1
-            continue
-        elif not depths:
+    start, family, depth = 0, "", 0
+    for tag in _TAG.finditer(text):
+        edge, name = tag["edge"], lowered(tag["name"] or tag["word"] or "thought")[:5]
+        is_closing = bool(tag["slash"] or tag["close"] or (edge and edge.lower() == "end"))
+        if depth and name == family:  # </thinking> closes <think>
+            depth += -1 if is_closing else 1
+            blocks += [] if depth else [(start, tag.end())]
+        elif not depth and is_closing:
             blocks = [(0, tag.end())]
-            continue
-        else:
-            depths[family] = depths.get(family, 0) - 1
-            is_closed = depths[family] == 0 and family == next(iter(depths))
-        if is_closed:
-            depths = {}
-            blocks.append((start, tag.end()))
-    return ([*blocks, (start, len(text))], start) if depths else (blocks, None)
-
-
-def _kind(tag: re.Match[str]) -> tuple[bool, str]:
-    """Whether a tag closes a block, and the family of the block: ``</thinking>`` closes ``<think>``."""
-    if tag["edge"]:
-        return tag["edge"].lower() == "end", "thoug"
-    return bool(tag["slash"]), lowered(tag["name"])[:5]
-
-
-def _is_tag(text: str, tag: re.Match[str]) -> bool:
-    """False for a tag in quotes, ``<think/>``, ``[analysis of …]`` and the link ``[analysis](…)``."""
-    start, end = tag.span()
-    opening, last = text[start], text[end - 2]
-    if _is_quoted(text, tag) or (opening == "<") != (text[end - 1] == ">"):
-        return False
-    if opening == "<":
-        return last != "/"
-    return last.isalpha() and " " not in tag[0] and (opening != "[" or text[end : end + 1] != "(")
+        elif not depth:
+            start, family, depth = tag.start(), name, 1
+    return ([*blocks, (start, len(text))], start) if depth else (blocks, None)
 
 
 def _with_turn_ends(text: str, blocks: list[Span], marks: list[re.Match[str]]) -> list[Span]:

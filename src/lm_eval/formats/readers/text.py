@@ -25,15 +25,6 @@ _PLAIN = {
     "،": ",",
     "؛": ";",
     "؟": "?",
-    **{chr(0x1F1E6 + i): chr(65 + i) for i in range(26)},  # flags' letters
-    **{
-        chr(base + i): chr(65 + i)
-        for base in (0x1F110, 0x1F130, 0x1F150, 0x1F170)
-        for i in range(26)
-    },
-    **{chr(0x249C + i): chr(97 + i) for i in range(26)},  # (a)
-    **{chr(0x2474 + i): str(1 + i) for i in range(9)},  # (1)
-    **{chr(0x2776 + i): str(1 + i) for i in range(9)},  # filled circles
     **dict.fromkeys(
         "\ufe0e\ufe0f\u20dd\u20de\u20e3\u200d", " "
     ),  # what makes a sign an emoji or a key
@@ -42,6 +33,11 @@ _PLAIN = {
     **dict.fromkeys("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", " "),
 }
 # Superscripts and fractions are left out: 10² is not 102.
+_PLAIN |= {  # letters in circles and squares, and those of flags
+    chr(base + i): chr(65 + i)
+    for base in (0x1F110, 0x1F130, 0x1F150, 0x1F170, 0x1F1E6)
+    for i in range(26)
+}
 _FOLDED_KINDS = ("<wide>", "<narrow>", "<font>", "<circle>", "<compat>", "<noBreak>")
 
 
@@ -107,29 +103,21 @@ def lowered(text: str) -> str:
 
 
 _LONG_BLANK = re.compile(r"\s{33,}")
-_BLANK_PAIR = re.compile(r"\s\s")  # of every 16th character, a long run has two in a row
-_BLANK_KEPT = 8
 
 
-def squeezed(text: str) -> tuple[str, Callable[[tuple[int, int]], tuple[int, int]] | None]:
-    """``text`` with long runs of white space cut short, and how its spans map to those of ``text``.
+def squeezed(text: str) -> tuple[str, Callable[[tuple[int, int]], tuple[int, int]]]:
+    """``text`` with long runs of white space as one, and how its spans map to those of ``text``.
 
     A masked thought is one long run. Rules that skip white space may begin anywhere in it, so a bound on
-    its length keeps them linear. None if nothing was cut.
+    its length keeps them linear.
     """
-    may_have_runs = len(text) > 32 and _BLANK_PAIR.search(text[::16]) is not None
-    runs = list(_LONG_BLANK.finditer(text)) if may_have_runs else []
-    if not runs:
-        return text, None
     pieces: list[str] = []
     cuts, removed, at = [0], [0], 0
-    for run in runs:
-        kept = text[run.start() : run.start() + _BLANK_KEPT]
-        kept = kept if "\n" in kept or "\n" not in run.group() else "\n" + kept[1:]
-        pieces += (text[at : run.start()], kept)
-        removed.append(removed[-1] + run.end() - run.start() - len(kept))
-        cuts.append(run.end() - removed[-1])
+    for run in _LONG_BLANK.finditer(text):
+        pieces += (text[at : run.start()], "\n" if "\n" in run[0] else " ")
+        removed.append(removed[-1] + len(run[0]) - 1)
         at = run.end()
+        cuts.append(at - removed[-1])
 
     def moved_back(span: tuple[int, int]) -> tuple[int, int]:
         start, end = (removed[bisect_right(cuts, edge) - 1] for edge in (span[0], span[1] - 1))
@@ -220,8 +208,9 @@ _WORD = re.compile(
     # signs that carry meaning, as in "x < y"; emphasis, quotes and brackets do not
     r"|[^\w\s*$`\"'.,;:!?()\[\]{}–—…¡¿·-]"
 )
-_ARTICLES = frozenset({"a", "an", "the"})
-_BEFORE_WORD = re.compile(r"\s+(?![(\[])")
+
+
+_ARTICLE = re.compile(r"\W{0,8}(?:an?|the)\s+(?=\w)", re.IGNORECASE)
 
 
 def _plain_word(word: str) -> str:
@@ -230,14 +219,6 @@ def _plain_word(word: str) -> str:
     if word.isascii():
         return word.lower()
     return unicodedata.normalize("NFKC", word).casefold()
-
-
-def _is_article(text: str, match: re.Match[str], *, is_first: bool) -> bool:
-    """True for ``the`` before a word; the A of "A* search" and "vitamin A" is a name."""
-    word = match.group()
-    if word.lower() not in _ARTICLES or not _BEFORE_WORD.match(text, match.end()):
-        return False
-    return word != "A" or is_first
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,30 +261,20 @@ class PlainWords:
 
 @lru_cache(maxsize=4)  # as in ``fold``
 def words(text: str) -> PlainWords:
-    """``text`` without case, punctuation and articles; articles stay if there is nothing else."""
-    text = fold(text)
-    matches = list(_WORD.finditer(text))
-    kept = [
-        m for i, m in enumerate(matches) if not _is_article(text, m, is_first=i == 0)
-    ] or matches
+    """``text`` without case, punctuation and an article at its start."""
+    folded = fold(text)
+    article = _ARTICLE.match(folded)
+    matches = list(_WORD.finditer(folded, article.end() if article else 0))
     line, starts = [" "], []
     at = 1
-    for match in kept:
+    for match in matches:
         word = _plain_word(match.group())
         starts.append(at)
         line += (word, " ")
         at += len(word) + 1
-    return PlainWords("".join(line), starts, [match.span() for match in kept])
+    return PlainWords("".join(line), starts, [match.span() for match in matches])
 
 
 def key_of(text: str) -> str:
-    """A key that two texts share if they differ only in case, punctuation, articles and Unicode form."""
-    return words(text).key if len(text) > _KEPT_KEY else _key(text)
-
-
-_KEPT_KEY = 2000  # characters: a longer text is not kept in memory
-
-
-@lru_cache(maxsize=8192)
-def _key(text: str) -> str:
+    """A key that texts share if they differ only in case, punctuation, an article or Unicode form."""
     return words(text).key

@@ -52,7 +52,6 @@ S, P, N = LABELS
         ("the `<think>` tag", "the `<think>` tag"),
         ("[analysis of bees] stays", "[analysis of bees] stays"),
         ("<thinker>a</thinker>", "<thinker>a</thinker>"),
-        ('["<think>", "a"]', '["<think>", "a"]'),
         ("no tags", "no tags"),
         ("", ""),
         ("<|channel|>analysis<|message|>a<|end|><|channel|>final<|message|>b<|return|>", "b"),

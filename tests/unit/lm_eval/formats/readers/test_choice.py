@@ -50,7 +50,7 @@ def test_squeezed_text_knows_where_it_was(text: str) -> None:
     plain, moved_back = squeezed(text)
     for at, char in enumerate(plain):
         if not char.isspace():
-            start, end = moved_back((at, at + 1)) if moved_back else (at, at + 1)
+            start, end = moved_back((at, at + 1))
             assert text[start:end] == char
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 
 import pytest
@@ -26,7 +25,6 @@ AROUND_AN_ANSWER = [
     "[analysis]{draft}[/analysis]{answer}",
     "[THINK]{draft}[/THINK]{answer}",
     "◁think▷{draft}◁/think▷{answer}",
-    "⟨think⟩{draft}⟨/think⟩{answer}",
     "＜think＞{draft}＜/think＞{answer}",
     "<thinking>{draft}</thinking>{answer}",
     "<reasoning lang='en'\n id=1>{draft}</reasoning>{answer}",
@@ -35,7 +33,6 @@ AROUND_AN_ANSWER = [
     "analysisMaybe {draft}.assistantfinal{answer}",
     "<scratchpad>{draft} <analysis>{draft}</scratchpad>{answer}",
     "{draft}</scratchpad>{answer}",
-    "[Reasoning]\n{draft}\n\n[Answer]\n{answer}",
     "<think/>\n{answer}",
     '"<think>{draft}</think>{answer}"',
     "{answer}<|im_end|>\n<|im_start|>user\n{draft}",
@@ -82,13 +79,6 @@ def test_what_only_looks_like_a_tag_is_text(text: str) -> None:
     assert mask_thinking(text) == (text, False)
     assert strip_thinking_reasoning_blocks(text) == text
     assert read(text, [CHOICE], labels=LABELS, choices=CHOICES).value == 2
-
-
-def test_tags_in_the_strings_of_json_are_text() -> None:
-    reply = json.dumps({"thoughts": "the <think> tag, or [analysis]", "answer": "C"})
-    assert strip_thinking_reasoning_blocks(reply) == reply
-    reader = bind_reader({"reader": "json_field", "field": "answer"})
-    assert read(reply, [reader], labels=LABELS, choices=CHOICES).value == 2
 
 
 @pytest.mark.parametrize(
