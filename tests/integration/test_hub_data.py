@@ -409,6 +409,21 @@ def test_the_token_does_not_follow_to_another_host(
     assert {token for host, token in sent if host == "localhost"} == {""}
 
 
+@pytest.mark.parametrize("where", ["/revision/", "/resolve/", "/lfs/"])
+def test_a_byte_now_and_then_does_not_hang_a_run(
+    where: str, hub: DataHub, place: Workplace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lm_eval.data.hub import repository
+
+    monkeypatch.setattr(repository, "SILENCE_S", 0.5)
+    hub.repos["org/data"] = {"main": SIMPLE}
+    hub.faults = [Fault(where, drips=True, times=99)]
+    began = time.monotonic()
+    message = refusal(place)
+    assert f"{hub.url} is not available: it has sent next to nothing for" in message
+    assert time.monotonic() - began < 60  # a busy machine is no defect
+
+
 # --- names ---
 
 
@@ -664,6 +679,13 @@ def test_data_that_is_too_large(
     assert len(bomb) < 1_000_000
     hub.repos["org/data"] = {"main": {"test.parquet": bomb}}
     assert "holds more than 1 MB, unpacked" in refusal(place)
+
+
+def test_a_file_that_does_not_end(hub: DataHub, place: Workplace) -> None:
+    hub.repos["org/data"] = {"main": SIMPLE}
+    hub.faults = [Fault("/lfs/", adds=2_000_000, times=9)]
+    assert "data/test-00000-of-00001.parquet is longer than the hub says" in refusal(place)
+    assert not [path for path in place.folder.rglob("*") if path.stat().st_size > 600_000]
 
 
 def test_a_broken_file_is_one_message(hub: DataHub, place: Workplace) -> None:

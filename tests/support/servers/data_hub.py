@@ -8,10 +8,12 @@ it matches.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import re
 import threading
+import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -44,6 +46,10 @@ class Fault:
     """Break the connection after this many bytes of the body."""
     corrupt: bool = False
     """Change a byte of the body."""
+    adds: int = 0
+    """Send this many bytes more than there are."""
+    drips: bool = False
+    """Send a byte now and then, headers included."""
     times: int = 1
 
 
@@ -161,6 +167,8 @@ class _DataHandler(BaseHTTPRequestHandler):
         host = self.headers.get("Host", "")
         hub.requests.append(Asked(path, given, host, self.headers.get("Range", ""), self.command))
         self._fault = hub.fault_of(path)
+        if self._fault is not None and self._fault.drips:
+            return self._drip()
         if hub.sends_away and hub.sends_away in path and not host.startswith("localhost"):
             return self._send(302, b"", Location=f"{hub.other_host}{self.path}")
         if path == "/evil":
@@ -270,6 +278,17 @@ class _DataHandler(BaseHTTPRequestHandler):
             return self._send(206, data[start:], **headers)
         return self._send(200, data, **headers)
 
+    def _drip(self) -> None:
+        self.close_connection = True
+        with contextlib.suppress(OSError):
+            while not self.answers.is_gone:
+                for byte in b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\nX-Long: " + b"x" * 9999:
+                    self.wfile.write(bytes([byte]))
+                    self.wfile.flush()
+                    time.sleep(0.05)
+                    if self.answers.is_gone:
+                        return
+
     def _send_json(self, value: Any, **headers: str) -> None:
         if self.answers.links_to and isinstance(value, list):
             headers["Link"] = f'<{self.answers.links_to}>; rel="next"'
@@ -283,6 +302,8 @@ class _DataHandler(BaseHTTPRequestHandler):
         fault = self._fault
         if fault is not None and fault.corrupt and data:
             data = bytes([data[0] ^ 1]) + data[1:]
+        if fault is not None and self.command == "GET":
+            data += bytes(fault.adds)
         self.send_response(status)
         for name, value in {**headers, "Content-Length": str(len(data))}.items():
             self.send_header(name, value)

@@ -9,11 +9,13 @@ commit is used, with a warning; if there is none, an error says what can be done
 
 from __future__ import annotations
 
+import concurrent.futures
 import errno
 import hashlib
 import json
 import re
 import shutil
+import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
@@ -38,6 +40,8 @@ from lm_eval.support.progress import Progress
 
 T = TypeVar("T")
 
+SILENCE_S = 60.0
+"""How long the hub may take for an answer, or for the next piece of a file."""
 _PIECE = 2**18
 _PAUSES_S = (0.5, 1.0, 2.0)
 _SHA = re.compile(r"[0-9a-f]{40}")
@@ -329,6 +333,7 @@ class HubRepo:
     def _download(self, file: RepoFile, bar: Progress, *, again: bool) -> None:
         hub, settings = _library(self.id), self.run.settings
         hub.constants.DOWNLOAD_CHUNK_SIZE = _PIECE  # its 10 MB would hide that a slow file moves
+        pulse = _Pulse(f"{self}: {file.path}", file.size or max_data_bytes(), bar)
         call = partial(
             hub.hf_hub_download,
             self._asked_id,
@@ -339,10 +344,10 @@ class HubRepo:
             cache_dir=settings.copies_from or settings.cache,
             local_dir=self._folder / "snapshots" / self.commit if settings.is_copy else None,
             force_download=again,
-            tqdm_class=_bar_class(bar),
+            tqdm_class=pulse.bar_class(),
         )
         try:
-            _answer(call)
+            _answer(call, pulse)
         except UnreachableHubError as error:
             raise DataError(
                 f"{self}: {file.path} cannot be fetched: {settings.endpoint} is not available: {error}. "
@@ -512,28 +517,51 @@ def _library(repo_id: str) -> Any:
     return huggingface_hub
 
 
-def _bar_class(bar: Progress) -> type:
-    """What ``huggingface_hub`` is given instead of its own bar: the bytes go to ours."""
-    from huggingface_hub.utils import tqdm
+class _Pulse:
+    """When the transfer of a file last moved, how much of it may come, and the bar that shows it."""
 
-    class HiddenBar(tqdm):  # type: ignore[misc]
-        def __init__(self, *args: Any, **options: Any) -> None:
-            super().__init__(*args, **{**options, "disable": True})
+    def __init__(self, what: str = "", most: int = 0, bar: Progress | None = None) -> None:
+        self.at = time.monotonic()
+        self._what, self._left, self._bar = what, most, bar
 
-        def update(self, n: float | None = 1) -> None:
-            bar.advance(int(n or 0))
+    def beat(self, size: float | None) -> None:
+        self.at = time.monotonic()
+        if self._bar is None or not size:
+            return
+        self._left -= int(size)
+        if self._left < 0:
+            raise DataError(
+                f"{self._what} is longer than the hub says. Nothing more is read of it."
+            )
+        self._bar.advance(int(size))
 
-    return HiddenBar
+    def bar_class(self) -> type:
+        """What ``huggingface_hub`` is given instead of its own bar."""
+        from huggingface_hub.utils import tqdm
+
+        pulse = self
+
+        class HiddenBar(tqdm):  # type: ignore[misc]
+            def __init__(self, *args: Any, **options: Any) -> None:
+                super().__init__(*args, **{**options, "disable": True})
+
+            def update(self, n: float | None = 1) -> None:
+                pulse.beat(n)
+
+            def update_transfer(self, _: float) -> None:  # the same bytes on their way, with Xet
+                pulse.beat(0)
+
+        return HiddenBar
 
 
-def _answer(call: Callable[[], T]) -> T:
+def _answer(call: Callable[[], T], pulse: _Pulse | None = None) -> T:
     """What a call to the hub returns; failures that may pass are tried again after a pause.
 
     Raises ``UnreachableHubError``, or what the library raises for a refusal.
     """
     for pause_s in (*_PAUSES_S, None):
         try:
-            return call()
+            return _in_time(call, pulse or _Pulse())
         except Exception as raised:
             # The library wraps what went wrong into "not found in the cache".
             wrapped = raised.__cause__ if isinstance(raised, FileNotFoundError) else None
@@ -549,3 +577,27 @@ def _answer(call: Callable[[], T]) -> T:
                 raise UnreachableHubError(why) from error
             time.sleep(pause_s)
     raise AssertionError("the last attempt returns or raises")
+
+
+def _in_time(call: Callable[[], T], pulse: _Pulse) -> T:
+    """What a call returns, unless the hub is silent for too long.
+
+    It runs in a thread that is left to itself then: a server that sends a byte a second never meets the
+    time-out of a socket.
+    """
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def work() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    pulse.beat(0)
+    threading.Thread(target=work, daemon=True, name="hub").start()
+    while not future.done():
+        left_s = pulse.at + SILENCE_S - time.monotonic()
+        if left_s <= 0:
+            raise UnreachableHubError(f"it has sent next to nothing for {SILENCE_S:.0f} s")
+        concurrent.futures.wait([future], left_s)
+    return future.result()
