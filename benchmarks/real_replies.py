@@ -37,6 +37,10 @@ LOOKED_AT = (
     "Qwen1.5-7B-Chat",
     "Yi-34B",
 )
+WEIGHT = 0.34
+"""What an error here counts among all replies of these models: extractions agree on the replies that are
+left out, and of all replies our reader before invented 2.47 % (540 replies labelled elsewhere), of these
+7.2 %. By the authors' extraction (1.41 % and 6.6 %) it would be 0.21."""
 NOTHING = "no_answer"
 PHRASE = "the answer is"
 
@@ -98,16 +102,17 @@ def tallies(judged: Iterable[tuple[Row, str]]) -> dict[str, Counter[str]]:
 
 
 def table(title: str, counts: dict[str, Counter[str]]) -> str:
-    """The counts as a Markdown table."""
-    lines = [
-        f"| {title} | n | right | invented | lost | score | by labels |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    """The counts as a Markdown table; *weighted* is among all replies of the models."""
+    head = ("n", "right", "invented", "lost", "weighted: right", "invented", "lost", "score off by")
+    lines = [f"| {title} | {' | '.join(head)} |", f"| --- |{' --- |' * len(head)}"]
     for name, count in sorted(counts.items()):
         n = sum(count[kind] for kind in ("right", "invented", "lost"))
-        shares = (f"{count[kind] / n:.2%}" for kind in ("right", "invented", "lost"))
-        scores = (f"{count[kind] / n:.3f}" for kind in ("score", "score by labels"))
-        lines.append(f"| {name} | {n} | {' | '.join((*shares, *scores))} |")
+        wrong = [count[kind] / n for kind in ("invented", "lost")]
+        weighted = [share * WEIGHT for share in wrong]
+        shares = (1 - sum(wrong), *wrong, 1 - sum(weighted), *weighted)
+        off = (count["score"] - count["score by labels"]) / n * WEIGHT
+        cells = (str(n), *(f"{share:.2%}" for share in shares), f"{100 * off:+.1f} points")
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
