@@ -182,7 +182,7 @@ NAMES: dict[str, dict[str, Home]] = {
     "lm_eval.config.group": _at("lm_eval.tasks.groups", "AggMetricConfig=GroupScore GroupConfig"),
     "lm_eval.config.task": {
         **_at("lm_eval.tasks.config", "TaskConfig"),
-        **_at("builtins", "FewshotConfig=dict"),
+        **_at(_HELPERS, "FewshotConfig"),
     },
     "lm_eval.decontamination": {},
     "lm_eval.decontamination.archiver": _instead(

@@ -96,6 +96,15 @@ def apply_template(template: str, doc: Mapping[str, Any]) -> str:
     return compile_template(template)(doc)
 
 
+class FewshotConfig(dict[str, Any]):
+    """What ``fewshot_config`` says, with its keys as attributes; None for one that is not given."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.get(name, "default" if name == "sampler" else None)
+
+
 # Installed packages, seeds, names
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
 import subprocess
@@ -14,6 +15,7 @@ import pytest
 from lm_eval.compat.helpers import (
     CacheHook,
     EnhancedJSONEncoder,
+    FewshotConfig,
     add_tokenizer_info,
     get_sample_size,
     get_task_name_from_config,
@@ -120,6 +122,18 @@ def test_facts_about_a_tokenizer() -> None:
     }
     add_tokenizer_info(facts := {}, SimpleNamespace())
     assert facts == {}
+
+
+def test_fewshot_config_has_its_keys_as_attributes() -> None:
+    config = FewshotConfig(split="train")
+    assert (config.split, config["split"], config.sampler, config.samples) == (
+        "train",
+        "train",
+        "default",
+        None,
+    )
+    assert json.loads(json.dumps(config)) == {"split": "train"}
+    assert copy.deepcopy(config) == config
 
 
 def test_small_ones() -> None:
