@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -78,6 +79,13 @@ def test_a_pattern_of_thousands_of_groups_is_one_message_or_works(place: Workpla
     done = place.run("--tasks", "t.yaml", "--model_args", "reply=a")
     assert done.code in (0, 1)
     assert "Traceback" not in done.err
+
+
+def test_what_has_no_end_is_not_read(place: Workplace) -> None:
+    os.mkfifo(place.folder / "pipe.jsonl")
+    for path in ("/dev/zero", "pipe.jsonl"):
+        place.task(dataset_path="json", dataset_kwargs={"data_files": {"test": path}})
+        refused(place.run("--tasks", "t.yaml"), path, "is a device or a pipe")
 
 
 # Small files that unpack to large ones

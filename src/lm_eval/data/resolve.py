@@ -319,6 +319,8 @@ class SearchPath:
     def missing(self, written: str, *, what: str = "file", why: str = "") -> str:
         """The message for a missing path: where it was looked for, and what is there."""
         candidates = self._candidates(written)
+        if any(path.exists() for path in candidates):
+            return f"{written!r}{why} is a device or a pipe. Copy what it holds into a file."
         name = candidates[0].name
         there = [_names_in(path.parent) for path in candidates]
         hint = next((text for names in there if (text := did_you_mean(name, names))), "")
