@@ -86,6 +86,8 @@ def test_what_has_no_end_is_not_read(place: Workplace) -> None:
     for path in ("/dev/zero", "pipe.jsonl"):
         place.task(dataset_path="json", dataset_kwargs={"data_files": {"test": path}})
         refused(place.run("--tasks", "t.yaml"), path, "is a device or a pipe")
+        place.task(dataset_path=path, dataset_kwargs=...)
+        refused(place.run("--tasks", "t.yaml"), path, "is a device or a pipe")
 
 
 # Small files that unpack to large ones

@@ -300,7 +300,10 @@ class SearchPath:
         """The file or folder of that name, or None."""
         if "\0" in written:
             return None
-        return next((path for path in self._candidates(written) if path.exists()), None)
+        path = next((path for path in self._candidates(written) if path.exists()), None)
+        if path is not None and not path.is_file() and not path.is_dir():
+            raise DataError(f"{written!r} is a device or a pipe. Copy what it holds into a file.")
+        return path
 
     def expand(self, entry: Any, split: str) -> list[Path]:
         """The files of one ``data_files`` entry: a name, a pattern, or a list of them."""
@@ -319,8 +322,6 @@ class SearchPath:
     def missing(self, written: str, *, what: str = "file", why: str = "") -> str:
         """The message for a missing path: where it was looked for, and what is there."""
         candidates = self._candidates(written)
-        if any(path.exists() for path in candidates):
-            return f"{written!r}{why} is a device or a pipe. Copy what it holds into a file."
         name = candidates[0].name
         there = [_names_in(path.parent) for path in candidates]
         hint = next((text for names in there if (text := did_you_mean(name, names))), "")
