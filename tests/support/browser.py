@@ -52,7 +52,9 @@ class Watched:
         self.page.on("dialog", self._dialog)
 
     def _said(self, message: Any) -> None:
-        is_gone = "net::ERR_CONNECTION_" in message.text  # the server ends before the page does
+        # The server ends before the page does, perhaps between two requests of one connection.
+        gone = ("net::ERR_CONNECTION_", "net::ERR_SOCKET_NOT_CONNECTED")
+        is_gone = any(error in message.text for error in gone)
         if message.type in ("error", "warning") and not is_gone:
             self.complaints.append(message.text)
 
