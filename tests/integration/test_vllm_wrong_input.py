@@ -42,43 +42,44 @@ for name, (folder, arguments, space) in json.loads(sys.argv[1]).items():
 print(json.dumps(told))
 """
 SMALL = {"dtype": "float32", "enforce_eager": True, "distributed_executor_backend": "uni"}
+OURS = ("vLLM could not load ", "VLLM_LOGGING_LEVEL=INFO shows more")
 CASES: dict[str, tuple[str, dict[str, Any], str, tuple[str, ...]]] = {
-    # the model, its arguments (`space` is VLLM_CPU_KVCACHE_SPACE), vLLM's reason, our advice
+    # the model, its arguments (`space` is VLLM_CPU_KVCACHE_SPACE), vLLM's reason, words of ours
     "beyond the model's window": (
         "tiny",
         {"max_model_len": 10**6},
         "max_model_len (1000000) is greater than the derived max_model_len",
-        ("Lower max_model_len to the model's own window",),
+        OURS,
     ),
     "no room for one text": (
         "tiny",
         {"kv_cache_memory_bytes": 600_000},
         "KV cache is needed, which is larger than the available KV cache memory",
-        ("lower max_model_len (", " fits)", "raise gpu_memory_utilization", "tensor_parallel_size"),
+        OURS,
     ),
     "no room for any": (
         "tiny",
         {"kv_cache_memory_bytes": 1},
         "No available memory for the cache blocks",
-        ("raise gpu_memory_utilization", "kv_cache_memory_bytes", "dtype=", "tensor_parallel_size"),
+        OURS,
     ),
     "memory that others use": (
         "tiny",
         {"gpu_memory_utilization": 1.0},
         "is less than desired CPU memory utilization (1.0",
-        ("lower gpu_memory_utilization",),
+        OURS,
     ),
     "more cache than memory": (
         "tiny",
         {"space": "100000"},
         "on kv cache allocation is less than requested memory",
-        ("Lower kv_cache_memory_bytes or VLLM_CPU_KVCACHE_SPACE",),
+        OURS,
     ),
     "weights beyond memory": (
         "huge",
         {"load_format": "dummy", "space": "1"},
         "allocate memory",
-        ("dtype=bfloat16 or float16, quantization=", "tensor_parallel_size", "max_model_len"),
+        OURS,
     ),
     "several copies without Ray": (
         "tiny",
@@ -119,11 +120,10 @@ def test_a_model_that_does_not_fit_is_one_message(
     told: dict[str, tuple[int, str]], case: str
 ) -> None:
     code, message = told[case]
-    _, _, reason, advice = CASES[case]
+    _, _, reason, ours = CASES[case]
     assert code != 0
     assert "Traceback" not in message
     assert reason in message.replace("\n", " "), message
-    assert all(words in message for words in advice), message
-    assert len(list(filter(str.strip, message.splitlines()))) <= 2, (
-        "an error, and a line to install"
-    )
+    first, *_ = message.splitlines()
+    assert ours is not OURS or all(words in first for words in ours), message
+    assert all(words in message for words in ours), message
