@@ -182,6 +182,7 @@ HOSTILE = {
     "an error with a long text": "raise ValueError('x' * 10_000_000)",
     "an error that cannot be printed": "class E(Exception):\n  def __str__(self): raise E\nraise E",
     "an error of its own": "class E(BaseException): pass\nraise E",
+    "an error called passed": "class passed(Exception): pass\nraise passed",
     "changes exit": "import os\nos._exit = lambda code: None\nassert 0",
     "changes write": "import os\nos.write = lambda fd, text: None",
     "sleeps": "import time; time.sleep(600)",
@@ -266,7 +267,7 @@ def test_without_a_sandbox_programs_run_only_if_that_was_typed(
 def test_a_program_without_a_sandbox_is_held_too() -> None:
     runner = Runner(None)
     assert runner.run("assert 1") == PASSED
-    assert runner.run("assert 0") == "AssertionError"
+    assert runner.run("assert 0") == "failed: AssertionError"
     assert runner.run("import os; os._exit(0)") == "ended before its tests did"
 
 

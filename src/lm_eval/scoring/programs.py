@@ -71,7 +71,7 @@ os.write(said, b"started\\n")
 try:
     exec(compile(source, "<program>", "exec"), {{}})
 except BaseException as error:
-    text = type(error).__name__ + (f": {{error}}" if str(error) else "")
+    text = "failed: " + type(error).__name__ + (f": {{error}}" if str(error) else "")
 else:
     text = "{PASSED}"
 os.write(said, (word + text[:300]).encode(errors="replace"))
